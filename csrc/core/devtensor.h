@@ -215,7 +215,22 @@ typedef struct dt_storage {
     void (*release_owner)(void *owner, void *data); /* NULL: backend->free */
     void *private;                                  /* the backend's */
     _Atomic(struct dt_node *) history;              /* of writes that gradients flow through (grad/history.c), owned */
+    atomic_uint_fast64_t born;                      /* the latest transform when it was made: see dt_transform */
 } dt_storage;
+
+/* A transform of a function (dt.func) numbers itself as it begins. In it nothing may be written to that was there
+ * before: the write would outlive the function, or come once for each entry that it is called for. */
+typedef struct {
+    uint64_t latest; /* that this thread has begun */
+    uint64_t began;  /* the innermost that it is in; 0: none */
+    bool maps;       /* that one calls its function for each entry */
+} dt_transform;
+
+extern _Thread_local dt_transform dt_transform_here __attribute__((tls_model("initial-exec")));
+/* Begins one; returns what was. */
+dt_transform dt_transform_enter(bool maps);
+/* storage is an argument of the one begun after before: it may be written to, if that was so before. */
+void dt_transform_admit(const dt_transform *before, dt_storage *storage);
 
 /* A new block of nbytes on device (contents undefined). *out stays as it is on failure. */
 dt_status dt_storage_new(dt_device device, size_t nbytes, dt_storage **out, dt_error *err) DT_MUST_CHECK;

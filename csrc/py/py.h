@@ -474,6 +474,10 @@ PyObject *py_get_cuda_interface(PyObject *self, void *closure);
 PyObject *py_result(const py_args *a, int i);
 /* Whether out=, parameter i, is an array that may be written; without one 0. */
 int py_check_out(const py_args *a, int i);
+/* out=, parameter i, of what is made from nothing: gives dtype and device, where it is there, and may be written. */
+int py_begin_out(const py_args *a, int i, dt_dtype *dtype, dt_device *device);
+/* Whether it has this dtype, which may have been named beside it. */
+int py_check_out_dtype(const py_args *a, int i, dt_dtype dtype);
 /* result, which an op made: without out=, parameter i, itself; else out, into which it is written. Both are pairs of
  * values and indices, or neither is. */
 PyObject *py_into_out(const py_args *a, int i, PyObject *result);
@@ -555,6 +559,7 @@ void py_backends_register(void);
     X(grad_facts)                                                                                                      \
     X(report)                                                                                                          \
     X(saved_hooks)                                                                                                     \
+    X(transform)                                                                                                       \
     X(frame)                                                                                                           \
     X(plans)                                                                                                           \
     X(cuda)                                                                                                            \

@@ -248,6 +248,10 @@
 #define PY_TEXT__refuse_unused "input, index"
 #define PY_SPEC__set_grad_enabled {"_set_grad_enabled", 1, 1, -1, {"mode"}, __func__}
 #define PY_TEXT__set_grad_enabled "mode"
+#define PY_SPEC__enter_transform {"_enter_transform", 2, 2, -1, {"arrays", "maps"}, __func__}
+#define PY_TEXT__enter_transform "arrays, maps"
+#define PY_SPEC__leave_transform {"_leave_transform", 1, 1, -1, {"before"}, __func__}
+#define PY_TEXT__leave_transform "before"
 #define PY_SPEC_is_grad_enabled {"is_grad_enabled", 0, 0, -1, {NULL}, __func__}
 #define PY_TEXT_is_grad_enabled ""
 #define PY_SPEC__grad_hooks {"_grad_hooks", 2, 2, -1, {"input", "after"}, __func__}
@@ -265,14 +269,14 @@
 #define PY_SPEC_clone {"clone", 1, 1, -1, {"input", "memory_format"}, __func__}
 #define PY_TEXT_clone "input, *, memory_format=None"
 #define PY_SELF_clone "$self, *, memory_format=None"
-#define PY_SPEC_empty {"empty", 1, 1, 0, {"size", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_empty "*size, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_zeros {"zeros", 1, 1, 0, {"size", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_zeros "*size, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_ones {"ones", 1, 1, 0, {"size", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_ones "*size, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_full {"full", 2, 2, -1, {"size", "fill_value", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_full "size, fill_value, *, dtype=None, device=None, requires_grad=False"
+#define PY_SPEC_empty {"empty", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_empty "*size, dtype=None, device=None, requires_grad=False, out=None"
+#define PY_SPEC_zeros {"zeros", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_zeros "*size, dtype=None, device=None, requires_grad=False, out=None"
+#define PY_SPEC_ones {"ones", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_ones "*size, dtype=None, device=None, requires_grad=False, out=None"
+#define PY_SPEC_full {"full", 2, 2, -1, {"size", "fill_value", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_full "size, fill_value, *, dtype=None, device=None, requires_grad=False, out=None"
 #define PY_SPEC_empty_like {"empty_like", 1, 1, -1, {"input", "dtype", "device", "requires_grad"}, __func__}
 #define PY_TEXT_empty_like "input, *, dtype=None, device=None, requires_grad=False"
 #define PY_SPEC_zeros_like {"zeros_like", 1, 1, -1, {"input", "dtype", "device", "requires_grad"}, __func__}
@@ -281,12 +285,12 @@
 #define PY_TEXT_ones_like "input, *, dtype=None, device=None, requires_grad=False"
 #define PY_SPEC_full_like {"full_like", 2, 2, -1, {"input", "fill_value", "dtype", "device", "requires_grad"}, __func__}
 #define PY_TEXT_full_like "input, fill_value, *, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_arange {"arange", 0, 3, -1, {"start", "end", "step", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_arange "start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=False"
+#define PY_SPEC_arange {"arange", 0, 3, -1, {"start", "end", "step", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_arange "start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=False, out=None"
 #define PY_SPEC_linspace {"linspace", 3, 3, -1, {"start", "end", "steps", "dtype", "device", "requires_grad"}, __func__}
 #define PY_TEXT_linspace "start, end, steps, *, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_eye {"eye", 1, 2, -1, {"n", "m", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_eye "n, m=None, *, dtype=None, device=None, requires_grad=False"
+#define PY_SPEC_eye {"eye", 1, 2, -1, {"n", "m", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_eye "n, m=None, *, dtype=None, device=None, requires_grad=False, out=None"
 #define PY_SPEC_tril {"tril", 1, 2, -1, {"input", "diagonal", "out"}, __func__}
 #define PY_TEXT_tril "input, diagonal=0, *, out=None"
 #define PY_SELF_tril "$self, diagonal=0"
@@ -299,20 +303,20 @@
 #define PY_TEXT_seed ""
 #define PY_SPEC_initial_seed {"initial_seed", 0, 0, -1, {NULL}, __func__}
 #define PY_TEXT_initial_seed ""
-#define PY_SPEC_rand {"rand", 1, 1, 0, {"size", "generator", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_rand "*size, generator=None, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_randn {"randn", 1, 1, 0, {"size", "generator", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_randn "*size, generator=None, dtype=None, device=None, requires_grad=False"
+#define PY_SPEC_rand {"rand", 1, 1, 0, {"size", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_rand "*size, generator=None, dtype=None, device=None, requires_grad=False, out=None"
+#define PY_SPEC_randn {"randn", 1, 1, 0, {"size", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_randn "*size, generator=None, dtype=None, device=None, requires_grad=False, out=None"
 #define PY_SPEC_rand_like {"rand_like", 1, 1, -1, {"input", "generator", "dtype", "device", "requires_grad"}, __func__}
 #define PY_TEXT_rand_like "input, *, generator=None, dtype=None, device=None, requires_grad=False"
 #define PY_SPEC_randn_like {"randn_like", 1, 1, -1, {"input", "generator", "dtype", "device", "requires_grad"}, __func__}
 #define PY_TEXT_randn_like "input, *, generator=None, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_randint {"randint", 1, 3, -1, {"low", "high", "size", "generator", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_randint "low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_randperm {"randperm", 1, 1, -1, {"n", "generator", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_randperm "n, *, generator=None, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC__normal {"normal", 3, 3, -1, {"mean", "std", "size", "generator", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT__normal "mean, std, size, *, generator=None, dtype=None, device=None, requires_grad=False"
+#define PY_SPEC_randint {"randint", 1, 3, -1, {"low", "high", "size", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_randint "low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, out=None"
+#define PY_SPEC_randperm {"randperm", 1, 1, -1, {"n", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT_randperm "n, *, generator=None, dtype=None, device=None, requires_grad=False, out=None"
+#define PY_SPEC__normal {"normal", 3, 3, -1, {"mean", "std", "size", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
+#define PY_TEXT__normal "mean, std, size, *, generator=None, dtype=None, device=None, requires_grad=False, out=None"
 #define PY_SPEC_array {"array", 1, 2, -1, {"data", "dtype", "device", "requires_grad"}, __func__}
 #define PY_TEXT_array "data, dtype=None, *, device=None, requires_grad=False"
 #define PY_SPEC_tensor {"tensor", 1, 2, -1, {"data", "dtype", "device", "requires_grad"}, __func__}
@@ -647,6 +651,10 @@
 #define PY_SELF_Event_wait "$self, stream=None"
 #define PY_SPEC_Node_name {"name", 0, 0, -1, {NULL}, __func__}
 #define PY_SELF_Node_name "$self"
+#define PY_SPEC_Node_register_hook {"register_hook", 1, 1, -1, {"fn"}, __func__}
+#define PY_SELF_Node_register_hook "$self, fn, /"
+#define PY_SPEC_Node_register_prehook {"register_prehook", 1, 1, -1, {"fn"}, __func__}
+#define PY_SELF_Node_register_prehook "$self, fn, /"
 #define PY_SPEC_Generator_initial_seed {"initial_seed", 0, 0, -1, {NULL}, __func__}
 #define PY_SELF_Generator_initial_seed "$self"
 #define PY_SPEC_Generator_manual_seed {"manual_seed", 1, 1, -1, {"seed"}, __func__}

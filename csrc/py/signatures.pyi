@@ -444,6 +444,8 @@ def _grad(
 ) -> tuple[DeviceArray | None, ...]: ...
 def _refuse_unused(input: DeviceArray, index: int) -> NoReturn: ...
 def _set_grad_enabled(mode: bool) -> bool: ...
+def _enter_transform(arrays: list[DeviceArray], maps: bool) -> tuple[int, int]: ...
+def _leave_transform(before: tuple[int, int]) -> None: ...
 def is_grad_enabled() -> bool: ...
 def _grad_hooks(input: DeviceArray, after: bool) -> dict[int, Any]: ...
 def _record_function(
@@ -461,13 +463,25 @@ def clone(input: DeviceArray, *, memory_format: _MemoryFormat | None = None) -> 
 # ---------------------------------------------------------------- Creation
 
 def empty(
-    *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+    *size: _Ints,
+    dtype: _DType | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def zeros(
-    *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+    *size: _Ints,
+    dtype: _DType | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def ones(
-    *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+    *size: _Ints,
+    dtype: _DType | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def full(
     size: _Ints,
@@ -476,6 +490,7 @@ def full(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def empty_like(
     input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
@@ -502,6 +517,7 @@ def arange(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def linspace(
     start: _Number,
@@ -519,6 +535,7 @@ def eye(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 @method
 def tril(input: DeviceArray, diagonal: _Int = 0, *, out: DeviceArray | None = None) -> DeviceArray: ...
@@ -536,6 +553,7 @@ def rand(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def randn(
     *size: _Ints,
@@ -543,6 +561,7 @@ def randn(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def rand_like(
     input: DeviceArray,
@@ -569,6 +588,7 @@ def randint(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def randperm(
     n: _Int,
@@ -577,6 +597,7 @@ def randperm(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 @op("normal")
 def _normal(
@@ -588,6 +609,7 @@ def _normal(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 
 # ---------------------------------------------------------------- Interchange
@@ -1249,6 +1271,14 @@ class DeviceArray:
     @composed
     def index_copy_(input, dim: _Int, index: DeviceArray, source: DeviceArray) -> DeviceArray: ...
     @composed
+    def index_reduce(
+        input, dim: _Int, index: DeviceArray, source: DeviceArray, reduce: str, *, include_self: bool = True
+    ) -> DeviceArray: ...
+    @composed
+    def index_reduce_(
+        input, dim: _Int, index: DeviceArray, source: DeviceArray, reduce: str, *, include_self: bool = True
+    ) -> DeviceArray: ...
+    @composed
     def index_fill(input, dim: _Int, index: DeviceArray, value: _Operand) -> DeviceArray: ...
     @composed
     def index_fill_(input, dim: _Int, index: DeviceArray, value: _Operand) -> DeviceArray: ...
@@ -1565,6 +1595,10 @@ class Event:
 
 class Node:
     def name(self) -> str: ...
+    def register_hook(
+        self, fn: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...] | None], /
+    ) -> RemovableHandle: ...
+    def register_prehook(self, fn: Callable[[tuple[Any, ...]], tuple[Any, ...] | None], /) -> RemovableHandle: ...
 
 class Generator:
     def initial_seed(self) -> int: ...

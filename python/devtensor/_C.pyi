@@ -2008,6 +2008,17 @@ class DeviceArray:
         >>> dt.zeros(3).index_put_((dt.tensor([1]),), dt.tensor(2.0))
         DeviceArray([0., 2., 0.], device='cpu', dtype=float32)
         """
+    def index_reduce(input, dim: _Int, index: DeviceArray, source: DeviceArray, reduce: str, *, include_self: builtins.bool = True) -> DeviceArray:
+        """Of all entries of source that index, a vector, sends to one place of dimension dim, what scatter_reduce makes.
+
+        reduce: "prod", "mean", "amax" or "amin". source is as in index_copy, with its errors, and RuntimeError for another
+        reduce. A copy of input.
+
+        >>> dt.index_reduce(dt.ones(2), 0, dt.tensor([1, 1]), dt.tensor([2.0, 3.0]), "prod")
+        DeviceArray([1., 6.], device='cpu', dtype=float32)
+        """
+    def index_reduce_(input, dim: _Int, index: DeviceArray, source: DeviceArray, reduce: str, *, include_self: builtins.bool = True) -> DeviceArray:
+        """index_reduce, written into input."""
     @overload
     def index_select(self, /, dim: _Int, index: DeviceArray) -> DeviceArray:
         """The entries of dimension dim at the places of index, a vector of int32 or int64: a copy.
@@ -2089,13 +2100,25 @@ class DeviceArray:
         False
         """
     @property
+    def is_ipu(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
     def is_leaf(self) -> builtins.bool:
         """bool: whether no recorded op made this array."""
+    @property
+    def is_maia(self) -> builtins.bool:
+        """False: there are none of this kind."""
     @property
     def is_meta(self) -> builtins.bool:
         """False: there are none of this kind."""
     @property
+    def is_mkldnn(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
     def is_mps(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_mtia(self) -> builtins.bool:
         """False: there are none of this kind."""
     def is_neg(input) -> builtins.bool:
         """False: no array is a lazily negated one.
@@ -2103,6 +2126,9 @@ class DeviceArray:
         >>> dt.is_neg(dt.ones(2))
         False
         """
+    @property
+    def is_nested(self) -> builtins.bool:
+        """False: there are none of this kind."""
     def is_nonzero(input) -> builtins.bool:
         """Whether the one element of input is not zero, which is read from its device.
 
@@ -2147,6 +2173,18 @@ class DeviceArray:
         """
     @property
     def is_sparse(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_sparse_csr(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_vulkan(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_xla(self) -> builtins.bool:
+        """False: there are none of this kind."""
+    @property
+    def is_xpu(self) -> builtins.bool:
         """False: there are none of this kind."""
     def isclose(self, /, other: DeviceArray, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> DeviceArray:
         """Whether |input - other| <= atol + rtol * |other|, element by element; bool, shapes broadcast together.
@@ -4443,6 +4481,9 @@ class Node:
     @property
     def _facts(self) -> tuple[Any, ...]:
         """tuple: what the node is, keeps and lost."""
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """dict: what programs keep here."""
     def name(self, /) -> str:
         """The op, such as MulBackward0."""
     @property
@@ -4451,6 +4492,15 @@ class Node:
     @property
     def origin(self) -> Origin | None:
         """Origin or None: where the op was called."""
+    def register_hook(self, fn: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...] | None], /) -> RemovableHandle:
+        """Calls fn(grad_inputs, grad_outputs) in a backward, after the gradients of the operands were computed;
+        a tuple that it returns takes the place of grad_inputs. Of a leaf grad_inputs is (), and .grad has
+        been added to. Returns a handle with remove().
+        """
+    def register_prehook(self, fn: Callable[[tuple[Any, ...]], tuple[Any, ...] | None], /) -> RemovableHandle:
+        """Calls fn(grad_outputs) in a backward, before anything is computed of them; a tuple that it returns takes
+        their place. Returns a handle with remove().
+        """
 
 @final
 class Size(tuple[builtins.int, ...]):
@@ -4760,6 +4810,7 @@ def _cuda_tuned_key() -> builtins.int: ...
 def _cuda_tuning(enabled: builtins.bool | None = None) -> builtins.bool: ...
 def _cuda_versions() -> dict[str, builtins.int]: ...
 def _cuda_workspace_limit(nbytes: _Int | None = None) -> builtins.int: ...
+def _enter_transform(arrays: list[DeviceArray], maps: builtins.bool) -> tuple[builtins.int, builtins.int]: ...
 def _explained(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], code: str, error: Exception, culprit: builtins.int = -1) -> Exception: ...
 def _fail_dtype(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], which: builtins.int, kinds: str) -> NoReturn: ...
 def _frame_variable(frame: Any, name: str, default: Any) -> Any: ...
@@ -4778,6 +4829,7 @@ def _kernel_new(name: str, source: str, params: Any, options: tuple[str, ...], h
 def _kth(input: DeviceArray, k: _Int, along: _Int) -> DeviceArray: ...
 def _lasting(array: DeviceArray) -> DeviceArray: ...
 def _layer_norm(input: DeviceArray, weight: DeviceArray | None, bias: DeviceArray | None, lead: _Int, eps: builtins.float, centred: builtins.bool) -> DeviceArray: ...
+def _leave_transform(before: tuple[builtins.int, builtins.int]) -> None: ...
 def _loaded(input: DeviceArray) -> DeviceArray: ...
 def _lstm_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
 def _made_by(array: DeviceArray, op: str) -> builtins.bool: ...
@@ -4794,7 +4846,7 @@ def _need_size(op: str, parameter: str, value: object) -> builtins.int | tuple[b
 def _need_str(op: str, parameter: str, value: object) -> str: ...
 def _node_has(node: Node, array: DeviceArray) -> tuple[builtins.bool, builtins.bool]: ...
 def _node_of(array: DeviceArray) -> Node | None: ...
-def _normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray: ...
+def _normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray: ...
 def _normalize_channels(input: DeviceArray, weight: DeviceArray | None, bias: DeviceArray | None, stats: DeviceArray, eps: builtins.float) -> DeviceArray: ...
 def _note_step(params: Sequence[DeviceArray], before: builtins.int) -> tuple[builtins.int, builtins.int, builtins.int, builtins.int, builtins.int, builtins.int]: ...
 def _overrides_on(on: builtins.bool | None = None) -> builtins.bool: ...
@@ -4942,12 +4994,13 @@ def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     """
 @overload
 def any(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default dtype.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError.
+    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.arange(0, 1, 0.25)
     DeviceArray([0.0000, 0.2500, 0.5000, 0.7500], device='cpu', dtype=float32)
@@ -5343,12 +5396,13 @@ def embedding(input: DeviceArray, weight: DeviceArray, padding_idx: _Int | None 
     DeviceArray([[3., 4.],
                  [1., 2.]], device='cpu', dtype=float32)
     """
-def empty(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def empty(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """An array whose elements are undefined.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError.
+    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.empty(2, 3).shape
     (2, 3)
@@ -5432,12 +5486,13 @@ def expm1(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     >>> dt.expm1(dt.tensor([0.0, 1.0]))
     DeviceArray([0.0000, 1.7183], device='cpu', dtype=float32)
     """
-def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """An (n, m) matrix with ones on the diagonal and zeros elsewhere.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError.
+    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.eye(2)
     DeviceArray([[1., 0.],
@@ -5516,13 +5571,14 @@ def frombuffer(buffer: Buffer, *, dtype: _DType | None, count: _Int = -1, offset
     >>> dt.frombuffer(bytearray(b"\\x01\\x02"), dtype=dt.uint8)
     DeviceArray([1, 2], device='cpu', dtype=uint8)
     """
-def full(size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def full(size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """An array of one number, or of the element of a 0-dimensional array on the device of the result. Its kind decides the
     dtype: bool, int64 or the default.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError. Raises DeviceMismatchError for an array on another device, TypeError for one with a gradient.
+    OutOfMemoryError. Raises DeviceMismatchError for an array on another device, TypeError for one with a gradient. Written into out, which must have the shape and decides dtype and device, where that is given:
+    DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.full((2, 2), 7)
     DeviceArray([[7, 7],
@@ -6082,12 +6138,13 @@ def numel(input: DeviceArray) -> builtins.int:
     >>> dt.numel(dt.zeros(2, 3))
     6
     """
-def ones(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def ones(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """An array of ones.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError.
+    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.ones(2, dtype=dt.int32)
     DeviceArray([1, 1], device='cpu', dtype=int32)
@@ -6139,7 +6196,7 @@ def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     """
 @overload
 def prod(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
-def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """Numbers evenly distributed over [0, 1); floats.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
@@ -6158,17 +6215,18 @@ def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: 
     >>> dt.rand_like(dt.zeros(2, 3)).shape
     (2, 3)
     """
-def randint(low: _Int, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def randint(low: _Int, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
-    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError. Written into out, which must have
+    the shape and decides dtype and device, where that is given: DeviceMismatchError where another is named.
 
     >>> generator = dt.manual_seed(0)
     >>> dt.randint(0, 10, (5,))
     DeviceArray([8, 6, 3, 0, 3], device='cpu', dtype=int64)
     """
-def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """Numbers of the standard normal distribution; floats.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
@@ -6187,13 +6245,14 @@ def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype:
     >>> dt.randn_like(dt.zeros(2, 3, dtype=dt.float64)).dtype
     devtensor.float64
     """
-def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """The integers from 0 to n - 1 in random order, int64 by default.
 
     Raises RuntimeError where dtype does not hold them all.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
-    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError.
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError. Written into out, which must have
+    the shape and decides dtype and device, where that is given: DeviceMismatchError where another is named.
 
     >>> generator = dt.manual_seed(0)
     >>> dt.randperm(5)
@@ -6663,12 +6722,13 @@ def where(condition: DeviceArray) -> tuple[DeviceArray, ...]:
     """
 @overload
 def where(condition: DeviceArray, input: _Operand, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def zeros(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def zeros(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
     """An array of zeros.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
     made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError.
+    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.zeros(2, 3)
     DeviceArray([[0., 0., 0.],

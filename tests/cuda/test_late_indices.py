@@ -45,6 +45,7 @@ OPS: dict[str, Callable[[Array, Array], Array]] = {
     "scatter": lambda x, i: x.scatter(1, i[:, None], x),
     "scatter_ of a number": lambda x, i: x.clone().scatter_(0, i[None], 7.0),
     "index_copy": lambda x, i: x.index_copy(1, i, x),
+    "index_reduce": lambda x, i: x.index_reduce(1, i, x, "prod"),
     "index_fill": lambda x, i: x.index_fill(0, i, 7.0),
     "index_put, added": lambda x, i: x.index_put((i, i), x[0], accumulate=True),
     "put": lambda x, i: x.put(i * 5, x[0]),

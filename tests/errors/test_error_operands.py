@@ -64,7 +64,7 @@ def stub_arrays(node: ast.FunctionDef, method: bool) -> tuple[str, ...]:
 WRITTEN_AFTER = (
     "argsort cat cummax cummin gather index_select masked_select sort stack take take_along_dim topk".split()
 )
-WRITTEN_AFTER += ["tril", "triu"]
+WRITTEN_AFTER += ["normal", "tril", "triu"]
 
 
 def compiled_forms() -> Iterator[Form]:
@@ -101,7 +101,9 @@ def composed_forms() -> Iterator[Form]:
             if inspect.isfunction(function) and getattr(module, function.__name__, function) is function:
                 name = function.__name__ if hasattr(module, function.__name__) else name  # it may have a second one
                 given = inspect.signature(method_of(function)).parameters.values()
-                yield Form(name, "function", function, tuple(p.name for p in given if takes_array(str(p.annotation))))
+                arrays = [p.name for p in given if takes_array(str(p.annotation))]
+                kept = tuple(a for a in arrays if a != "out" or name not in WRITTEN_AFTER)
+                yield Form(name, "function", function, kept)
 
 
 def is_list(form: Form) -> bool:
@@ -186,7 +188,7 @@ def variants(form: Form, sample: Sample) -> list[Given]:
             given = {name: array for name, array in sample.arrays.items() if name not in left_out}
             try:
                 result = call(form, {name: made(a, "cpu") for name, a in given.items()}, sample.others)
-            except (RuntimeError, TypeError):
+            except (RuntimeError, TypeError, ValueError):
                 assert left_out, "the sample itself is refused"
                 continue
             if len(given) > 1 or is_list(form):

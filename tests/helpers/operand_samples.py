@@ -155,6 +155,9 @@ SAMPLES: dict[str, Sample] = {
     "scatter_reduce": Sample(
         {"input": f(4, 3), "index": i(2, 3), "src": f(2, 3)}, {"dim": 0, "reduce": "sum"}, own=("index", "src")
     ),
+    "index_reduce": Sample(
+        {"input": f(4, 3), "index": i(2), "source": f(2, 3)}, {"dim": 0, "reduce": "mean"}, own=("index", "source")
+    ),
     "index_copy": Sample({"input": f(4, 3), "index": i(2), "source": f(2, 3)}, {"dim": 0}, own=("index", "source")),
     "index_fill": Sample({"input": f(4, 3), "index": i(2), "value": f()}, {"dim": 0}, own=("index", "value")),
     "put": Sample({"input": f(4, 3), "index": i(2), "source": f(2)}, own=("index", "source")),
@@ -260,7 +263,7 @@ NO_SAMPLE = {
     ),
     **dict.fromkeys(("is_same_size", "is_set_to"), "any two arrays can be compared so"),
     **dict.fromkeys(
-        ("full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
+        ("full", "full_like", "linspace", "logspace", "new_full"), "their arrays stand for numbers: test_strided.py"
     ),
     "fill": "a value stands for a number",
     "map": "of the cpu alone",

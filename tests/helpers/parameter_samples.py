@@ -261,7 +261,7 @@ VALUES: dict[str, Any] = {
     },
     **{
         f"{op}{tail}.index": lambda: dt.zeros(1, dtype=dt.int64)
-        for op in ("index_copy", "index_fill", "put")
+        for op in ("index_copy", "index_fill", "index_reduce", "put")
         for tail in ("", "_")
     },
     "k": 2,
@@ -273,6 +273,10 @@ VALUES: dict[str, Any] = {
     "bincount.input": lambda: dt.ones(2, dtype=dt.int64),
     "scatter_reduce.reduce": "sum",
     "scatter_reduce_.reduce": "sum",
+    "index_reduce.reduce": "prod",
+    "index_reduce_.reduce": "prod",
+    "index_reduce.source": lambda: dt.ones(1, 3),
+    "index_reduce_.source": lambda: dt.ones(1, 3),
     "index_copy.source": lambda: dt.ones(1, 3),
     "index_copy_.source": lambda: dt.ones(1, 3),
     "put.source": lambda: dt.ones(1),

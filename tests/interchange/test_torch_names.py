@@ -34,7 +34,20 @@ affine_grid_generator(x[None, :2], (1, 1, 2, 2), False); rsub(x, y); rsub(x, 3.0
 unsafe_split(x, 2)[0]; unsafe_split_with_sizes(x, (1, 2))[1]; fill(x, 2.0); dropout_(x, 0.5, False)
 alpha_dropout_(x, 0.5, False); feature_alpha_dropout_(x[None], 0.5, False); feature_dropout(x[None], 0.5, False)
 feature_dropout_(x[None], 0.0, True)
+as_strided_copy(x, (2, 2), (1, 2)); detach_copy(x); diagonal_copy(x, 1); expand_copy(x[0], (2, 3))
+permute_copy(x, (1, 0)); select_copy(x, 1, 2); split_copy(x, 2)[1]; split_with_sizes_copy(x, (1, 2), 1)[1]
+squeeze_copy(x[None]); t_copy(x); transpose_copy(x, 0, 1); unbind_copy(x, 1)[2]
+unfold_copy(x, 0, 2, 1); unsqueeze_copy(x, 1); view_copy(x, (9,))
+as_strided_scatter(x, y[:2, :2], (2, 2), (1, 2), 1); frobenius_norm(x, (0, 1)); frobenius_norm(x, (1,), True)
+norm_except_dim(x, 2, 1); norm_except_dim(x, 2, -1); cond(True, lambda x: x * 2, lambda x: x, (x,))
 """
+OF_LAPACK = """
+nuclear_norm(x); nuclear_norm(x[None], (1, 2), True); triangular_solve(x, y)[0]; triangular_solve(x, y, False, True)[0]
+triangular_solve(x, y, unitriangular=True)[1]; svd_lowrank(x, 3)[1]; pca_lowrank(x)[1]
+svd_lowrank(x[:2], 2, M=y[:2])[1]
+"""
+# Neither written in place nor compared by elements.
+MODES = set(torch_names.MODES) | {"typename", "GradScaler"}
 
 
 def split(text: str) -> list[str]:
@@ -50,10 +63,11 @@ def test_they_give_what_pytorch_gives(device: str) -> None:
         "s3": np.array([[1.0, -1.0, 1.0]] * 3),
         "i": np.array([0, 1, 1]),
     }
-    named = {call.partition("(")[0] for call in split(OTHERS + CALLS)}
-    in_place = [name for name in torch_names.names() if name not in named and name != "typename"]
+    named = {call.partition("(")[0] for call in split(OTHERS + CALLS + OF_LAPACK)} | MODES
+    in_place = [name for name in torch_names.names() if name not in named]
+    of_lapack = split(OF_LAPACK) if device == "cpu" else []
     wrong = []
-    for call in [*split(OTHERS), *split(CALLS), *(f"{name}(x)" for name in in_place)]:
+    for call in [*split(OTHERS), *split(CALLS), *of_lapack, *(f"{name}(x)" for name in in_place)]:
         if call.partition("(")[0] in {"gcd_", "lcm_", "ldexp_"}:
             continue
         found = []
@@ -77,3 +91,91 @@ def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(AttributeError):
         dt.cosine_(x)
     assert dt.typename(x) == "devtensor.DeviceArray" and dt.typename(3) == "int"
+
+
+def test_copies_share_no_memory() -> None:
+    x = dt.ones(2, 3)
+    for name in torch_names._COPIES:
+        arguments = {
+            "as_strided": ((2,), (1,)), "expand": ((2, 3),), "permute": ((1, 0),), "select": (0, 0), "split": (1,),
+            "split_with_sizes": ((1, 1),), "transpose": (0, 1), "unfold": (0, 1, 1), "unsqueeze": (0,), "view": (6,),
+        }.get(name, ())  # fmt: skip
+        found = getattr(dt, f"{name}_copy")(x, *arguments)
+        for part in found if isinstance(found, tuple) else (found,):
+            part.zero_()
+    assert x.tolist() == [[1.0] * 3] * 2
+
+
+def test_frequencies_are_pytorchs(device: str) -> None:
+    for n in (1, 4, 5):
+        for name in ("fftfreq", "rfftfreq"):
+            ours, theirs = (getattr(lib.fft, name)(n, 0.5) for lib in (dt, torch))
+            assert ours.tolist() == pytest.approx(theirs.tolist()), (name, n)
+            assert str(getattr(dt.fft, name)(n, device=device).device) == device
+    x = torch.arange(12.0).view(3, 4)
+    for name in ("fftshift", "ifftshift"):
+        for dim in (None, 0, (-1,), (0, 1)):
+            ours = getattr(dt.fft, name)(dt.tensor(x.tolist(), device=device), dim)
+            assert ours.tolist() == getattr(torch.fft, name)(x, dim).tolist(), (name, dim)
+    with pytest.raises(NotImplementedError, match="no Fourier transforms"):
+        dt.fft.rfft(dt.ones(2))
+    with pytest.raises(RuntimeError, match="n must be at least 1, but got 0"):
+        dt.fft.fftfreq(0)
+
+
+def test_modes() -> None:
+    before = dt.get_default_dtype(), dt.get_default_device()
+    try:
+        dt.set_default_tensor_type("torch.DoubleTensor")
+        assert dt.zeros(1).dtype is dt.float64
+        dt.set_default_tensor_type(dt.cuda.HalfTensor)
+        assert (dt.get_default_dtype(), dt.get_default_device().type) == (dt.float16, "cuda")
+        for wrong in (dt.LongTensor, "torch.LongTensor", "FloatTensor", 3):
+            with pytest.raises(TypeError, match="a class of arrays of floats"):
+                dt.set_default_tensor_type(wrong)
+    finally:
+        dt.set_default_dtype(before[0])
+        dt.set_default_device(before[1])
+    assert not dt.is_anomaly_enabled() and dt.is_anomaly_check_nan_enabled()
+    with dt.autograd.detect_anomaly(check_nan=False):
+        assert dt.is_anomaly_enabled() and not dt.is_anomaly_check_nan_enabled()
+    dt.set_anomaly_enabled(True)
+    assert dt.is_anomaly_enabled()
+    dt.set_anomaly_enabled(False)
+    assert dt.get_autocast_gpu_dtype() is dt.float16 and dt.get_autocast_cpu_dtype() is dt.bfloat16
+    assert not dt.is_autocast_cpu_enabled() and dt.is_autocast_cache_enabled()
+    layer = dt.nn.Linear(2, 2)
+    with dt.autocast("cpu"):
+        assert dt.is_autocast_cpu_enabled()
+        assert layer(dt.ones(1, 2)).dtype is dt.bfloat16
+        dt.clear_autocast_cache()
+        assert layer(dt.ones(1, 2)).dtype is dt.bfloat16
+    assert dt.GradScaler is dt.amp.GradScaler
+    assert dt.get_num_interop_threads() == 1 and dt.get_deterministic_debug_mode() == 2
+    for name, good, bad in (
+        ("set_num_interop_threads", 4, 0),
+        ("set_deterministic_debug_mode", "warn", "loud"),
+    ):
+        assert getattr(dt, name)(good) is None
+        with pytest.raises(RuntimeError):
+            getattr(dt, name)(bad)
+    assert not dt.set_flush_denormal(True) and dt.set_warn_always(True) is None
+    asked = ("is_warn_always_enabled", "is_deterministic_algorithms_warn_only_enabled", "is_vulkan_available")
+    assert not any(getattr(dt, name)() for name in asked)
+    x = dt.ones(1)
+    assert not any(getattr(x, f"is_{kind}") for kind in "nested xla sparse_csr mkldnn xpu ipu mtia maia vulkan".split())
+
+
+def test_low_rank() -> None:
+    dt.manual_seed(0)
+    A = dt.randn(9, 3, dtype=dt.float64) @ dt.randn(3, 6, dtype=dt.float64)
+    for whole in (A, A.mT, A.expand(2, 9, 6)):
+        U, S, V = dt.svd_lowrank(whole, 4)
+        np.testing.assert_allclose((U * S.unsqueeze(-2) @ V.mT).numpy(), whole.numpy(), atol=1e-10)
+    assert dt.pca_lowrank(A).S.shape == (6,)
+    for call in (lambda: dt.svd_lowrank(A, 7), lambda: dt.svd_lowrank(A, 2, -1)):
+        with pytest.raises(ValueError, match="must be non-negative integer"):
+            call()
+    x = dt.randn(4, 3, dtype=dt.float64, requires_grad=True)
+    dt.svd_lowrank(x, 3).S.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), dt.autograd.grad(dt.linalg.svdvals(x).sum(), x)[0].numpy(), atol=1e-9)

@@ -62,6 +62,18 @@ SHAPES: list[Row] = [
     (lambda a: F.batch_norm(a(2, 3), None, None), RuntimeError, "batch_norm: running_mean and running_var must be"),
     (lambda a: F.batch_norm(a(1, 3), None, None, training=True), ValueError, "Expected more than 1 value per channel"),
     (
+        lambda a: F.batch_norm(a(2, 3), None, None, training=True, eps=0.0),
+        ValueError,
+        "batch_norm eps must be positive",
+    ),
+    (lambda a: F.batch_norm(a(2, 3), a(3), a(3), eps=-1e-5), ValueError, "batch_norm eps must be non-negative, but"),
+    (
+        lambda a: F.batch_norm(a(2, 3), a(3), None, training=True),
+        ValueError,
+        "running_mean and running_var must either",
+    ),
+    (lambda a: F.instance_norm(a(2, 3, 4), None, a(3)), ValueError, "running_mean and running_var must either both be"),
+    (
         lambda a: F.layer_norm(a(2, 3), (4,)),
         dt.ShapeMismatchError,
         "Expected input to have shape (-1, 4), but got (2, 3) instead (layer_norm: input (2, 3))",

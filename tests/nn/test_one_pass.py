@@ -128,6 +128,19 @@ def test_batch_norm_updates_its_running_numbers_as_torch() -> None:
             np.testing.assert_allclose(a.numpy(), b.numpy(), 4 * near, 40 * near)
 
 
+def test_batch_norm_of_nothing_is_as_torch() -> None:
+    for shape in ((0, 2), (0, 2, 3, 3), (3, 2, 0)):
+        found = []
+        for library in (dt, torch):
+            x = library.zeros(shape, requires_grad=True)
+            layer = getattr(library.nn, f"BatchNorm{max(len(shape) - 2, 1)}d")(2)
+            result = layer(x)
+            result.sum().backward()
+            state = [a.tolist() for a in layer.state_dict().values()]
+            found.append((tuple(result.shape), tuple(x.grad.shape), layer.weight.grad.tolist(), state))
+        assert found[0] == found[1], shape
+
+
 def test_any_number_of_threads_gives_the_same_bits() -> None:
     generator = dt.Generator().manual_seed(1)
     x = dt.randn(900, 77, generator=generator).requires_grad_(True)

@@ -28,6 +28,7 @@ TRANSFORMS: list[tuple[Callable[[Any, Callable[[Any], Any]], Any], np.ndarray]] 
     (lambda d, a: d.AffineTransform(1.0, -2.0, event_dim=1), X),
     (lambda d, a: d.AffineTransform(a([1.0, 2.0, 3.0]), a([2.0, -3.0, 0.5]), event_dim=1), X),
     (lambda d, a: d.StickBreakingTransform(), X),
+    (lambda d, a: d.CorrCholeskyTransform(), X),
     (lambda d, a: d.ReshapeTransform((3,), (3, 1)), X),
     (lambda d, a: d.IndependentTransform(d.TanhTransform(), 1), X),
     (lambda d, a: d.ComposeTransform([d.TanhTransform(), d.AffineTransform(1.0, 0.5), d.ExpTransform()]), X),
@@ -72,7 +73,7 @@ def test_transforms_are_pytorchs(device: str) -> None:
             change = t.log_abs_det_jacobian(given, y)
             (y.sum() + change.sum()).backward()
             whole = [y, change, t.inv(y), given.grad]
-            if not any(part in repr(t) for part in ("Stick", "Cat", "Stack", "Reshape")):
+            if not any(part in repr(t) for part in ("Stick", "Cat", "Stack", "Reshape", "Corr")):
                 whole.append(t.sign * array(1.0))
             shapes = [tuple(t.forward_shape(given.shape)), tuple(t.inverse_shape(y.shape)), t.bijective]
             about = [text(t), text(t.inv), text(t.domain), text(t.codomain), shapes, [tuple(v.shape) for v in whole]]

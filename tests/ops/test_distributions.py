@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ def share(*shape: int) -> np.ndarray:
     return (RNG.random(shape) * 0.8 + 0.1).astype(np.float32)
 
 
+FACTOR = np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.48, -0.6, 0.64]], np.float32)
 MATRIX = np.array([[2.0, 0.6], [0.6, 1.0]], np.float32)
 
 # Class, parameters, parameters of another for the divergence, a value.
@@ -121,10 +123,39 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("FisherSnedecor", {"df1": share(3) * 9, "df2": share(2, 3) + 12}, {}, share(2, 3)),
     ("Kumaraswamy", {"concentration1": share(3) * 4, "concentration0": share(2, 3)}, {}, share(2, 3)),
     ("Kumaraswamy", {"concentration1": 0.5, "concentration0": 3.0}, {}, share()),
-    ("ContinuousBernoulli", {"probs": share(3)}, {}, share(3)),
+    ("ContinuousBernoulli", {"probs": share(3)}, {"logits": np.array([-2.0, 0.7, 3.0], np.float32)}, share(3)),
     ("ContinuousBernoulli", {"logits": real(2, 3)}, {}, share(2, 3)),
     ("ContinuousBernoulli", {"probs": np.array([0.5, 0.4995, 0.9999], np.float32)}, {}, share(3)),
+    (
+        "LowRankMultivariateNormal",
+        {"loc": real(3, 4), "cov_factor": real(4, 2), "cov_diag": share(3, 4)},
+        {"loc": real(4), "cov_factor": real(3, 4, 1), "cov_diag": share(4)},
+        real(3, 4),
+    ),
+    (
+        "GeneralizedPareto",
+        {"loc": -share(3), "scale": share(2, 3), "concentration": np.array([0.0, 0.2, -0.2], np.float32)},
+        {},
+        np.array([0.3, 0.9, 0.01], np.float32),
+    ),
+    ("GeneralizedPareto", {"loc": 0.0, "scale": 2.0, "concentration": 0.3}, {}, share()),
+    ("LKJCholesky", {"dim": 3, "concentration": share(3) + 0.5}, {}, FACTOR),
+    ("LKJCholesky", {"dim": 3, "concentration": 2.0}, {}, FACTOR),
+    (
+        "Wishart",
+        {"df": np.float32(4.5), "covariance_matrix": MATRIX},
+        {"df": 3.5, "scale_tril": np.eye(2, dtype=np.float32)},
+        MATRIX * 3,
+    ),
+    (
+        "Wishart",
+        {"df": share(3) + 4, "covariance_matrix": MATRIX},
+        {},
+        MATRIX * np.ones((3, 1, 1), np.float32),
+    ),
+    ("Wishart", {"df": 5.0, "precision_matrix": MATRIX}, {"df": 3.5, "covariance_matrix": MATRIX}, MATRIX),
 ]
+LAPACK = ("MultivariateNormal", "LowRankMultivariateNormal", "Wishart")  # on the cpu alone
 NAMES = [f"{case[0]}-{'-'.join(case[1])}-{np.shape(next(iter(case[1].values())))}" for case in CASES]
 
 
@@ -184,7 +215,7 @@ def test_values_and_gradients_are_pytorchs(case: Any, device: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if device != "cpu" and isinstance(next(iter(case[1].values())), float):
         pytest.skip("numbers make arrays of the default device")
-    if device != "cpu" and case[0] == "MultivariateNormal":
+    if device != "cpu" and case[0] in LAPACK:
         pytest.skip("LAPACK works on the cpu alone")
     ours, theirs = outcome(dt, case, device), outcome(torch, case, device)
     assert list(ours) == list(theirs)
@@ -195,7 +226,7 @@ def test_values_and_gradients_are_pytorchs(case: Any, device: str) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_samples(case: Any, device: str) -> None:
-    if device != "cpu" and case[0] == "MultivariateNormal" and "scale_tril" not in case[1]:
+    if device != "cpu" and case[0] in ("MultivariateNormal", "Wishart") and "scale_tril" not in case[1]:
         pytest.skip("LAPACK works on the cpu alone")
     dt.manual_seed(2)
     d, arrays = made(dt, case[0], case[1], device)
@@ -380,3 +411,104 @@ def test_nothing_is_looked_at_where_nobody_wants_it() -> None:
     finally:
         D.Distribution.set_default_validate_args(True)
     assert D.Normal(dt.zeros(1, device="cuda:0"), -1.0).scale.item() == -1  # it would wait for the device
+
+
+# Of torch.distributions.kl, apart from those that CASES has: both ways between all of them.
+SIMPLE = {
+    "Beta": (2.0, 3.0), "ContinuousBernoulli": (0.3,), "Exponential": (2.0,), "Gamma": (2.0, 3.0), "Gumbel": (0.5, 2.0),
+    "Laplace": (0.5, 2.0), "Normal": (0.5, 2.0), "Pareto": (0.5, 3.0), "Uniform": (0.25, 0.75), "Poisson": (2.0,),
+    "Bernoulli": (0.3,),
+}  # fmt: skip
+
+
+def test_there_is_a_divergence_wherever_pytorch_has_one(device: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from devtensor.distributions.kl import _FORMULAS
+
+    ours = {(p.__name__, q.__name__) for p, q in _FORMULAS}
+    assert {(p.__name__, q.__name__) for p, q in torch.distributions.kl._KL_REGISTRY} <= ours
+    found = 0
+    for p, of_p in SIMPLE.items():
+        for q, of_q in SIMPLE.items():
+            given = [
+                [lib.tensor(x, device=place) for x in values]
+                for values in (of_p, of_q)
+                for lib, place in ((dt, device), (torch, "cpu"))
+            ]
+            try:
+                want = torch.distributions.kl_divergence(
+                    getattr(torch.distributions, p)(*given[1]), getattr(torch.distributions, q)(*given[3])
+                )
+            except NotImplementedError:
+                continue
+            found += 1
+            if (p, q) == ("ContinuousBernoulli", "Uniform"):  # which does not hold all numbers from 0 to 1
+                assert D.kl_divergence(
+                    D.ContinuousBernoulli(given[0][0]), D.Uniform(-1.0 * given[2][1], 1.5 + given[2][1])
+                ).isfinite()
+            got = D.kl_divergence(getattr(D, p)(*given[0]), getattr(D, q)(*given[2]))
+            np.testing.assert_allclose(got.item(), want.item(), 1e-4, err_msg=f"{p}, {q}")
+    assert found > 60
+
+
+def test_uniform_numbers_of_all_of_0_to_1_have_a_divergence_of_shares(device: str) -> None:
+    """PyTorch says infinity, where the end of one is the end of the other."""
+    flat = D.Uniform(dt.zeros((), device=device), 1.0 + dt.zeros((), device=device))
+    half = D.ContinuousBernoulli(dt.full((), 0.5, device=device))
+    assert abs(D.kl_divergence(flat, half).item()) < 1e-5 and abs(D.kl_divergence(half, flat).item()) < 1e-5
+    wide = D.Uniform(dt.zeros((), device=device), dt.full((), 1.5, device=device))
+    assert D.kl_divergence(wide, half).item() == float("inf") and D.kl_divergence(half, wide).isfinite()
+
+
+def test_drawn_matrices(device: str) -> None:
+    dt.manual_seed(4)
+    lkj = D.LKJCholesky(3, dt.tensor(1.5, dtype=dt.float64, device=device))
+    drawn = lkj.sample((20000,))
+    assert bool(lkj.support.check(drawn).all()) and drawn.device == dt.device(device)
+    variance = (drawn @ drawn.mT).var(0)[1, 0].item()  # of a beta number (2, 2) from -1 to 1
+    assert abs(variance - 0.2) < 0.01
+    root = dt.tensor([[1.0, 0.0], [0.3, 0.8]], dtype=dt.float64, device=device, requires_grad=True)
+    wishart = D.Wishart(4.5, scale_tril=root)
+    wishart.rsample((3,)).sum().backward()
+    assert root.grad is not None and wishart.expand((2,)).sample().shape == (2, 2, 2)
+    with pytest.warns(UserWarning, match="Low df values") if device == "cpu" else contextlib.nullcontext():
+        D.Wishart(1.5, scale_tril=root.detach())
+    for wrong in ({}, {"scale_tril": root, "covariance_matrix": root}):
+        with pytest.raises(ValueError, match="Exactly one of covariance_matrix"):
+            D.Wishart(3.0, **wrong)
+    with pytest.raises(ValueError, match="at least two-dimensional"):
+        D.Wishart(3.0, scale_tril=root[0])
+    if device == "cpu":
+        with pytest.raises(ValueError, match="expected to be greater than ndim - 1 = 1"):
+            D.Wishart(1.0, scale_tril=root)
+    with pytest.raises(ValueError, match="greater than or equal to 2. Found dim=1"):
+        D.LKJCholesky(1)
+
+
+def test_entropies_and_divergences_by_the_normalizer() -> None:
+    class Exponential(D.ExponentialFamily):
+        arg_constraints = {}  # noqa: RUF012
+        _mean_carrier_measure = 0.0
+
+        def __init__(self, rate: Any) -> None:
+            self.rate = rate
+            super().__init__(rate.shape)
+
+        @property
+        def _natural_params(self) -> Any:
+            return (-self.rate,)
+
+        def _log_normalizer(self, *natural_params: Any) -> Any:
+            return -(-natural_params[0]).log()
+
+    rates = [dt.tensor([0.5, 2.0], requires_grad=True), dt.tensor([1.5, 3.0], requires_grad=True)]
+    wishart = D.Wishart(4.5, covariance_matrix=dt.from_numpy(MATRIX))
+    (p, q), plain = (Exponential(rate) for rate in rates), [D.Exponential(rate) for rate in rates]
+    for got, want in (
+        (p.entropy(), plain[0].entropy()),
+        (D.kl_divergence(p, q), D.kl_divergence(*plain)),
+        (wishart.entropy(), D.ExponentialFamily.entropy(wishart)),
+    ):
+        np.testing.assert_allclose(got.tolist(), want.tolist(), 1e-4)
+    with pytest.raises(NotImplementedError, match="different exponential families"):
+        D.kl_divergence(p, wishart)

@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import pytest
+from support import DEVICES
 
 import devtensor as dt
 
@@ -29,6 +30,7 @@ ONE: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("scatter", (1, "index", 5.0), {}),
     ("scatter_reduce", (1, "index", "x", "sum"), {}),
     ("index_copy", (0, "row", "x"), {}),
+    ("index_reduce", (0, "row", "x", "mean"), {}),
     ("addr", ("v", "v"), {"alpha": 0.5}),
     ("addmv", ("x", "v"), {}),
     ("vdot", ("v",), {}),
@@ -188,3 +190,65 @@ def test_out_may_be_an_operand(device: str) -> None:
     dt.sort(x, out=(x, places))
     assert x.tolist() == [1, 2, 3] and places.tolist() == [1, 2, 0]
     assert dt.diff(x, out=x[:2]).tolist() == [1, 1] and x.tolist() == [1, 1, 3]
+
+
+MADE: dict[str, tuple[tuple[Any, ...], str]] = {
+    "zeros": (((2, 3),), "float64 int64 bool float16"),
+    "ones": ((2, 3), "float64 int64 bool float16"),
+    "full": (((2, 3), 2), "float64 int64 float16"),
+    "arange": ((1, 7, 2), "float64 int64 float16"),
+    "linspace": ((0, 5, 6), "float64 int64 float16"),
+    "logspace": ((0, 2, 3), "float64 int64 float16"),
+    "range": ((0, 5), "float64 int64 float16"),
+    "eye": ((2, 3), "float64 int64 bool float16"),
+    "rand": ((2, 3), "float64 float16"),
+    "randn": ((2, 3), "float64 float16"),
+    "randint": ((1, 9, (2, 3)), "float64 int64 float16"),
+    "randperm": ((6,), "float64 int64 float16"),
+    "normal": ((1.0, 2.0, (2, 3)), "float64 float16"),
+}
+
+
+def test_what_is_made_from_nothing_is_written_into_out(device: str) -> None:
+    for name, (arguments, dtypes) in MADE.items():
+        function = getattr(dt, name)
+        for dtype in (getattr(dt, one) for one in dtypes.split()):
+            dt.manual_seed(3)
+            want = function(*arguments, dtype=dtype, device=device)
+            turned = (
+                dt.empty(want.shape[::-1], dtype=dtype, device=device).t()
+                if want.ndim == 2
+                else want.new_empty(12)[::2]
+            )
+            turned = turned if turned.shape == want.shape else dt.empty_like(want)
+            for out in (dt.empty_like(want), turned):
+                dt.manual_seed(3)
+                with dt.forbid_transfers():
+                    assert function(*arguments, out=out) is out, name
+                assert out.tolist() == want.tolist() and out.dtype is dtype, (name, dtype)
+        assert function(*arguments, out=None).device.type == "cpu"
+    out = dt.ones(2, 3, device=device)
+    assert dt.empty(2, 3, out=out) is out
+    assert dt.normal(out.zero_(), 0.0, out=out) is out and out.tolist() == [[0.0] * 3] * 2
+    assert dt.normal(out, dt.zeros(3, device=device), out=out) is out
+
+
+def test_an_out_of_another_kind_is_refused_by_what_is_made_from_nothing(device: str) -> None:
+    other = next(one for one in (*DEVICES, "cpu") if one != device)
+    for name, (arguments, _) in MADE.items():
+        function = getattr(dt, name)
+        want = function(*arguments, device=device)
+        out = dt.zeros(want.shape, device=device)
+        for options, error in (
+            ({"dtype": dt.float64}, dt.DTypeMismatchError),
+            ({"device": other}, dt.DeviceMismatchError),
+        ):
+            with pytest.raises(error, match=name):
+                function(*arguments, out=out, **options)
+        with pytest.raises(dt.ShapeMismatchError, match=name):
+            function(*arguments, out=dt.zeros(9, 9, device=device))
+        with pytest.raises(TypeError, match="'out' must be DeviceArray, not int"):
+            function(*arguments, out=3)
+        with pytest.raises(dt.GradientError):
+            function(*arguments, out=dt.zeros(want.shape, device=device, requires_grad=True))
+        assert out.tolist() == dt.zeros(want.shape).tolist(), name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -76,6 +78,32 @@ def test_nothing_is_written_where_something_is_wrong() -> None:
     with pytest.raises(dt.ShapeMismatchError, match="Number of elements of source < number of ones in mask"):
         x.masked_scatter_(dt.tensor([True, True, False]), dt.ones(1))
     assert x.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_reductions_along_a_dimension_are_pytorchs(device: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    index = [2, 0, 2, 2]
+    for dtype, dim, how, own in itertools.product(
+        ("float32", "int64"), (0, 2, -1), ("prod", "mean", "amax", "amin"), (True, False)
+    ):
+        start = (np.arange(24).reshape(3, 2, 4) % 7 + 1).astype(dtype)
+        source = (np.arange(32).reshape(4, 2, 4) % 5 + 1).astype(dtype)[: 4 if dim == 0 else 3]
+        found = []
+        for lib, place in ((dt, device), (torch, "cpu")):
+            x, values = (lib.tensor(a.tolist(), dtype=getattr(lib, dtype)).to(place) for a in (start, source))
+            arguments = (dim, lib.tensor(index).to(place), values, how)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # PyTorch says that it is new
+                found.append(lib.index_reduce(x, *arguments, include_self=own).tolist())
+                assert x.index_reduce_(*arguments, include_self=own) is x and x.tolist() == found[-1]
+        np.testing.assert_allclose(found[0], found[1], 1e-6, err_msg=f"{dtype} {dim} {how} {own}")
+    x = dt.ones(3, device=device)
+    for reduce in ("sum", "min"):
+        with pytest.raises(RuntimeError, match="must be either prod, mean, amax or amin"):
+            x.index_reduce(0, dt.tensor([0], device=device), x[:1], reduce)
+    with pytest.raises(dt.ShapeMismatchError, match=r"index_reduce: input \(3,\)"):
+        x.index_reduce(0, dt.tensor([0, 1], device=device), x, "prod")
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -75,6 +75,21 @@ def test_polygamma(device: str) -> None:
         dt.polygamma(-1, x)
 
 
+def test_the_upper_incomplete_gamma_function_of_tiny_numbers(device: str) -> None:
+    """Where the lower one is nearly 1; computed by mpmath with 40 digits."""
+    rows = {
+        (1e-10, 0.5): 5.597735948054988e-11,
+        (1e-10, 1e-20): 4.547448609166519e-09,
+        (1e-200, 0.3): 9.056766516758468e-201,
+        (1e-5, 1.05): 2.018749526533529e-06,
+        (0.2, 1.0): 0.05238043127907781,
+        (0.3, 1e-3): 0.8597575410751326,
+    }
+    a, x = dt.tensor(list(rows), dtype=dt.float64, device=device).unbind(1)
+    assert dt.igammac(a, x).tolist() == pytest.approx(list(rows.values()), rel=1e-14)
+    assert dt.igamma(a, x).tolist() == pytest.approx([1 - y for y in rows.values()], rel=1e-14)
+
+
 @pytest.mark.parametrize("low", [-3, 0, 1.5, 2, 4])
 def test_incomplete_gamma_functions(low: float, device: str) -> None:
     """All three ways of computing, near the mean where the function changes and far from it."""

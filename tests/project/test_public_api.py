@@ -25,7 +25,7 @@ FUNCTIONS_ONLY = "cat stack where linear conv2d max_pool2d avg_pool2d adaptive_a
 COMPOSED = """var std logsumexp norm flip addcdiv addcmul clamp_max clamp_min copysign deg2rad digamma exp2 float_power
 frac
 heaviside isneginf isposinf isreal ldexp lgamma logit nan_to_num rad2deg signbit sinc xlogy aminmax count_nonzero dist
-nanmean nansum renorm scatter scatter_reduce index_copy index_fill index_put put masked_scatter
+nanmean nansum renorm scatter scatter_reduce index_copy index_fill index_put index_reduce put masked_scatter
 gcd lcm frexp igamma igammac polygamma mvlgamma histogram is_same_size is_conj is_neg is_inference resolve_neg
 kthvalue median nanmedian mode msort quantile nanquantile unique unique_consecutive bincount histc argwhere""".split()
 SCANS = "cumsum cumprod logcumsumexp cummax cummin sort argsort topk".split()

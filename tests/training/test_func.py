@@ -222,3 +222,93 @@ def test_random_numbers_of_the_calls() -> None:
     mapped: Callable[..., Any] = dt.vmap(lambda row: row + dt.rand(()), randomness="same")
     assert len(set(mapped(dt.zeros(4)).tolist())) == 1
     assert len(set(dt.vmap(lambda row: row + dt.rand(()))(dt.zeros(4)).tolist())) == 4
+
+
+CAPTURED = {
+    "F.grad(lambda x: (c.add_(1) * x).sum())(x)",
+    "F.grad(lambda x: (c.detach().zero_() + x).sum())(x)",
+    "F.grad(lambda x: written(c, 1.0).sum() + x.sum())(x)",
+    "F.grad(lambda x: (c.normal_() * x).sum())(x)",
+    "F.vjp(lambda x: c.mul_(2) * x, x)",
+    "F.jvp(lambda x: c.mul_(2) * x, (x,), (x,))",
+    "F.jacrev(lambda x: c.copy_(x) * x)(x)",
+    "F.jacfwd(lambda x: c.add_(1) * x)(x)",
+    "F.vmap(lambda row: c.add_(row))(rows)",
+    "F.vmap(lambda row, whole: whole.add_(row), (0, None))(rows, c)",
+    "F.vmap(lambda row: torch.add(row, row, out=c))(rows)",
+    "F.vmap(lambda row: F.grad(lambda y: (c.add_(1) * y).sum())(row))(rows)",
+    "F.grad(lambda x: F.grad(lambda y: (c.add_(1) * y).sum())(x).sum())(x)",
+    "F.grad(lambda x: F.grad(lambda y, z: (z.add_(1) * y).sum())(x, c).sum())(x)",
+}
+OWN = {
+    "F.grad(lambda x: torch.zeros(2, device=x.device).add_(x).sum())(x)",
+    "F.grad(lambda x: x.clone().mul_(2).sum())(x)",
+    "F.grad(lambda x, c: (c.add_(1) * x).sum())(x, c)",
+    "F.grad(lambda x, c: (c.add_(1) * x).sum())(x, c=c)",
+    "F.vmap(lambda row: row.add_(1))(rows)",
+    "F.vmap(lambda row: torch.zeros_like(row).add_(row))(rows)",
+    "F.vmap(F.grad(lambda row: row.clone().mul_(row).sum()))(rows)",
+    "F.grad(lambda x: F.vmap(lambda a: a.clone().mul_(a))(x).sum())(x)",
+}
+
+
+def captured(torch: Any, func: Any, device: str) -> dict[str, Any]:
+    def written(array: Any, value: float) -> Any:
+        array[0] = value
+        return array
+
+    return surroundings(torch, func, device) | {"c": torch.tensor([1.0, 2.0], device=device), "written": written}
+
+
+def test_a_write_to_what_was_there_before_is_refused(device: str) -> None:
+    for code in CAPTURED:
+        names = captured(dt, dt.func, device)
+        with pytest.raises(dt.GradientError) as raised:
+            eval(code, names)
+        assert raised.value.code == "grad-captured" and names["c"].tolist() == [1.0, 2.0], code
+        names["c"].add_(1)  # outside of it is as ever
+    for code in OWN:
+        eval(code, captured(dt, dt.func, device))
+
+
+def test_pytorch_refuses_the_same_writes() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    for code in CAPTURED:
+        with pytest.raises(RuntimeError):
+            eval(code, captured(torch, torch.func, "cpu"))
+    for code in OWN:
+        theirs = eval(code, captured(torch, torch.func, "cpu"))
+        assert plain(theirs) == plain(eval(code, captured(dt, dt.func, "cpu"))), code
+
+
+def test_results_of_nested_transforms_are_recorded_as_in_pytorch() -> None:
+    """Of an inner vjp or jvp too: nothing leads back to what the outer one had made its own."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    inner = {
+        "F.vjp(lambda y: y * y, x)[1](x)[0]",
+        "F.vjp(lambda y: y * x, x)[1](x)[0]",
+        "F.vjp(lambda y: y * x, x)[0]",
+        "F.jvp(lambda y: y * y, (x,), (x,))[1]",
+        "F.jvp(lambda y: y * x, (x,), (x,))[0]",
+    }
+    for code in inner:
+        for outer in (
+            f"F.grad(lambda x: ({code}).sum())(x)",
+            f"F.jacrev(lambda x: {code})(x)",
+            f"F.jvp(lambda x: {code}, (x,), (x,))",
+        ):
+            ours, theirs = (eval(outer, surroundings(lib, lib.func, "cpu")) for lib in (dt, torch))
+            assert plain(ours) == plain(theirs) and recorded(ours) == recorded(theirs), outer
+
+
+def test_no_grad_inside_stops_forward_derivatives(device: str) -> None:
+    """Not in PyTorch, whose forward mode does not look at it; docs/autograd.md says so."""
+
+    def f(x: Any) -> Any:
+        with dt.no_grad():
+            y = x * x
+        return (y * x).sum()
+
+    x = dt.tensor([1.0, 2.0], device=device)
+    assert dt.func.jvp(f, (x,), (x,))[1].item() == 9.0 and dt.func.jacfwd(f)(x).tolist() == [1.0, 4.0]
+    assert dt.func.hessian(f)(x).tolist() == [[0.0, 0.0], [0.0, 0.0]] and dt.func.jacrev(f)(x).tolist() == [1.0, 4.0]

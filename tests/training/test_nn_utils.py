@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -112,6 +113,19 @@ def test_not_finite() -> None:
         utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
     assert p.grad.tolist() == [float("inf"), 1.0]
     assert utils.clip_grad_norm_([p], 1.0).item() == float("inf")
+
+
+def test_clipping_between_the_steps_of_two_optimizers_is_no_mistake() -> None:
+    weight, alone = dt.nn.Parameter(dt.ones(2)), dt.nn.Parameter(dt.ones(2))
+    first, second = dt.optim.SGD([weight, alone], 0.1), dt.optim.SGD([weight], 0.1)
+    (weight * 3 + alone).sum().backward()
+    first.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        utils.clip_grad_norm_([weight], 1.0)
+    second.step()
+    with pytest.warns(dt.GradientWarning, match="has used the gradients of the 1 parameter"):
+        utils.clip_grad_norm_([alone], 1.0)
 
 
 def test_a_used_up_generator_warns() -> None:

@@ -40,6 +40,7 @@ for other in (
     distributions.NegativeBinomial(3.0, x), distributions.InverseGamma(x + 3, 1.0),
     distributions.Kumaraswamy(x + 1, 2.0),
     distributions.FisherSnedecor(x + 3, 9.0), distributions.ContinuousBernoulli(logits=x),
+    distributions.GeneralizedPareto(x, x + 1, 0.0),
 ):  # fmt: skip
     assert_type(other.sample(), dt.DeviceArray)
     assert_type(other.expand((2, 3)).log_prob(dt.ones(3)), dt.DeviceArray)
@@ -126,3 +127,7 @@ class Above(distributions.Uniform):
 
 
 assert constraints.is_dependent(Above.range)
+
+assert_type(distributions.LKJCholesky(2, 1.5).sample((2,)), dt.DeviceArray)
+assert isinstance(distributions.Wishart(3.0, scale_tril=dt.eye(2)), distributions.ExponentialFamily)
+assert_type(distributions.CorrCholeskyTransform()(dt.ones(3)), dt.DeviceArray)

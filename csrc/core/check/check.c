@@ -261,6 +261,9 @@ dt_status
 dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{name, out, -1}};
+    if (DT_UNLIKELY(dt_transform_here.began > atomic_load_explicit(&out->storage->born, memory_order_relaxed))) {
+        return dt_fail_captured(op, name, out, dt_transform_here.maps, err);
+    }
     if (dt_array_readonly(out)) {
         dt_sentence_begin(err, DT_EVALUE, "read-only", op, in, 1);
         dt_sentence_add(

@@ -114,6 +114,8 @@ dt_status dt_broadcast_in_order(const char *op, const dt_operand *in, int n, con
                                 int64_t *shape, dt_error *err) DT_MUST_CHECK;
 
 /* results: out= and in place */
+/* x was there before the transform that the thread is in */
+dt_status dt_fail_captured(const char *op, const char *name, const dt_array *x, bool maps, dt_error *err);
 dt_status dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err) DT_MUST_CHECK;
 #define DT_OUT(out)                                                                                                    \
     {                                                                                                                  \

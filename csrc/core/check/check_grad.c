@@ -30,6 +30,17 @@ dt_fail_grad_leaf_view(const char *op, const dt_array *x, dt_error *err)
 }
 
 dt_status
+dt_fail_captured(const char *op, const char *name, const dt_array *x, bool maps, dt_error *err)
+{
+    return fail_about("grad-captured", op, name, x,
+                      maps ? "vmap: the function would write to an array from outside once for each entry: give it as "
+                             "an argument with a dimension in in_dims, or write to a copy."
+                           : "During a grad (vjp, jvp, grad, etc) transform, the function would write to an array from "
+                             "outside: give it as an argument, or write to a copy.",
+                      err);
+}
+
+dt_status
 dt_fail_grad_out(const char *op, const dt_array *x, dt_error *err)
 {
     return fail_about("grad-out", op, "out", x,

@@ -239,52 +239,6 @@ dt_tape_wants(const dt_tape *t, int i)
     return i < t->node->ninputs && t->node->inputs[i] != NULL && t->node->inputs[i]->task->needed;
 }
 
-/* gradient, summed over what was broadcast and cast, as node's result is. */
-static dt_value
-fit(dt_tape *t, const dt_node *node, dt_value gradient)
-{
-    if (gradient == NULL) {
-        return NULL;
-    }
-    if (!dt_device_equal(dt_array_device(gradient), node->device)) {
-        t->rc = dt_fail_grad_moved(dt_derivatives[t->node->derivative].op, gradient, node->device, t->err);
-        return NULL;
-    }
-    if ((node->flags & DT_NODE_LEAF) && node->order > t->node->order && gradient->dtype != node->dtype) {
-        t->rc = dt_fail_grad_cast(dt_derivatives[t->node->derivative].op, gradient, (dt_dtype)node->dtype, t->err);
-        return NULL;
-    }
-    if (gradient->ndim < node->ndim) { /* dimensions of size 1 that a write dropped */
-        int64_t shape[DT_MAX_NDIM];
-        for (int d = 0, lead = node->ndim - gradient->ndim; d < node->ndim; d++) {
-            shape[d] = d < lead ? 1 : gradient->shape[d - lead];
-        }
-        gradient = dt_tape_reshape(t, gradient, node->ndim, shape);
-        if (gradient == NULL) {
-            return NULL;
-        }
-    }
-    if (!dt_array_has_shape(gradient, node->ndim, node->shape)) {
-        int64_t dims[DT_MAX_NDIM];
-        int n = 0, lead = gradient->ndim - node->ndim;
-        for (int d = 0; d < gradient->ndim; d++) {
-            if (d < lead || (node->shape[d - lead] == 1 && gradient->shape[d] != 1)) {
-                dims[n++] = d;
-            }
-        }
-        gradient = n == 0 ? gradient : dt_tape_sum(t, gradient, n, dims, true);
-        gradient = dt_tape_reshape(t, gradient, node->ndim, node->shape);
-    }
-    if (gradient != NULL && gradient->dtype != node->dtype) {
-        dt_array *slot = dt_tape_slot(t);
-        gradient = slot == NULL
-                       ? NULL
-                       : dt_tape_made(
-                             t, dt_to(gradient, node->device, (dt_dtype)node->dtype, false, false, slot, t->err), slot);
-    }
-    return gradient;
-}
-
 /* Whether sum is memory that nobody else sees, so that it may be added to where it lies. */
 static bool
 is_own(const dt_tape *t, const dt_array *sum)
@@ -328,6 +282,13 @@ add_to(dt_tape *t, dt_task *task, dt_value gradient)
     return DT_OK;
 }
 
+/* Where the gradient of operand i is added up. */
+static dt_task *
+receiver(const dt_tape *t, int i)
+{
+    return t->caught != NULL ? &t->caught[i] : dt_tape_input(t, i)->task;
+}
+
 void
 dt_tape_give(dt_tape *t, int i, dt_value gradient)
 {
@@ -337,9 +298,9 @@ dt_tape_give(dt_tape *t, int i, dt_value gradient)
     if (DT_UNLIKELY(dt_grad_watched)) {
         t->rc = dt_front.watch((dt_node *)t->node, i, gradient, t->err);
     }
-    gradient = t->rc == DT_OK ? fit(t, dt_tape_input(t, i), gradient) : NULL;
+    gradient = t->rc == DT_OK ? dt_tape_fit(t, dt_tape_input(t, i), gradient) : NULL;
     if (gradient != NULL) {
-        t->rc = add_to(t, dt_tape_input(t, i)->task, gradient);
+        t->rc = add_to(t, receiver(t, i), gradient);
     }
 }
 
@@ -377,7 +338,7 @@ dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradien
         return;
     }
     const dt_node *input = dt_tape_input(t, i);
-    dt_array *sum = input->task->sum;
+    dt_array *sum = receiver(t, i)->sum;
     if (sum != NULL && sum->dtype == gradient->dtype && is_own(t, sum) && dt_array_is_contiguous(sum)) {
         t->rc = dt_write_region(sum, region, gradient, true, t->err);
         return;
@@ -404,8 +365,9 @@ dt_tape_give_rest(dt_tape *t, int i, const dt_region *region)
         return;
     }
     dt_task *from = t->node->task, *to = dt_tape_input(t, i)->task;
-    if (from->sum == t->grad && to->sum == NULL && is_own(t, t->grad) && dt_array_is_contiguous(t->grad) &&
-        dt_array_has_shape(t->grad, to->node->ndim, to->node->shape) && t->grad->dtype == to->node->dtype) {
+    if (t->caught == NULL && from->sum == t->grad && to->sum == NULL && is_own(t, t->grad) &&
+        dt_array_is_contiguous(t->grad) && dt_array_has_shape(t->grad, to->node->ndim, to->node->shape) &&
+        t->grad->dtype == to->node->dtype) {
         t->rc = dt_clear_region(t->grad, region, t->err);
         to->sum = from->sum;
         from->sum = NULL;
@@ -438,6 +400,37 @@ unpack(dt_tape *t, dt_node *node)
     return DT_OK;
 }
 
+/* The formula of a hooked node: hooks see what it gives before the operands get it. */
+static void
+call_between_hooks(dt_tape *t, dt_node *node)
+{
+    const size_t n = (size_t)node->ninputs;
+    t->caught = dt_calloc(n, sizeof(*t->caught));
+    dt_array *given = dt_calloc(n, sizeof(*given));
+    t->rc = t->caught == NULL || given == NULL ? dt_fail_nomem(t->err, n * sizeof(*t->caught)) : DT_OK;
+    if (t->rc == DT_OK) {
+        dt_derivatives[node->derivative].gradient(t);
+    }
+    for (size_t i = 0; t->caught != NULL && i < n; i++) {
+        if (t->caught[i].sum != NULL && given != NULL) {
+            dt_array_share(t->caught[i].sum, &given[i]);
+        }
+        drop_sums(&t->caught[i]);
+    }
+    dt_free(t->caught);
+    t->caught = NULL;
+    if (t->rc == DT_OK) {
+        t->rc = dt_front.after(node, t->parts, t->nparts, given, t->err);
+    }
+    for (size_t i = 0; given != NULL && i < n; i++) {
+        if (t->rc == DT_OK && given[i].storage != NULL) {
+            t->rc = add_to(t, dt_tape_input(t, (int)i)->task, &given[i]);
+        }
+        dt_array_clear(&given[i]);
+    }
+    dt_free(given);
+}
+
 /* The formula of a node for the complete gradient of its result. */
 static dt_status
 differentiate(dt_run *run, const dt_task *task, dt_error *err)
@@ -454,10 +447,15 @@ differentiate(dt_run *run, const dt_task *task, dt_error *err)
     t->err = err;
     t->n = 0;
     memset(t->kept, 0, sizeof(t->kept));
-    if (node->derivative != DT_GRAD_function) {
+    if (DT_UNLIKELY(node->hooked)) {
+        t->rc = dt_front.before(node, task->parts == NULL ? task->sum : task->parts, t->nparts, err);
+    }
+    if (t->rc == DT_OK && node->derivative != DT_GRAD_function) {
         t->rc = unpack(t, node);
     }
-    if (t->rc == DT_OK) {
+    if (t->rc == DT_OK && DT_UNLIKELY(node->hooked)) {
+        call_between_hooks(t, node);
+    } else if (t->rc == DT_OK) {
         dt_derivatives[node->derivative].gradient(t);
     }
     dt_tape_drop(t, 0);
@@ -530,6 +528,7 @@ start(dt_run *run, int n, dt_node *const *roots, const dt_array *const *gradient
     dt_tape *t = &run->tape;
     t->run = run;
     t->create_graph = run->options->create_graph;
+    t->caught = NULL;
     t->err = err;
     t->rc = DT_OK;
     t->n = 0;

@@ -67,7 +67,8 @@ typedef struct dt_node {
     atomic_uint refs;
     uint8_t derivative, flags, dtype, ndim; /* dtype, shape and device: of the result, so of its gradient */
     uint16_t nkept;
-    bool lasts; /* what it keeps is no array of the user's: it stays as long as the node */
+    bool hooked; /* the front has functions that see what its formula takes and gives */
+    bool lasts;  /* what it keeps is no array of the user's: it stays as long as the node */
     int ninputs;
     dt_device device;
     uint32_t rank;           /* among those of its rerun */
@@ -319,6 +320,10 @@ typedef struct {
     dt_status (*accumulate)(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err);
     /* Of a node with an owner: its complete gradient, which may be replaced. */
     dt_status (*hooks)(dt_node *node, dt_array *grad, dt_error *err);
+    /* Of a hooked node: the gradients of its n results, which may be replaced; and what its formula made of them for
+     * each operand, without a storage where there is nothing. */
+    dt_status (*before)(dt_node *node, dt_array *gradients, int n, dt_error *err);
+    dt_status (*after)(dt_node *node, const dt_array *gradients, int n, dt_array *given, dt_error *err);
     /* Of a function: gradients of its n outputs, without a storage where nothing came, to those of its inputs, which
      * are empty. */
     dt_status (*function)(dt_node *node, const dt_array *gradients, int n, dt_array *found, dt_error *err);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../check/check.h"
 #include "../layout/layout.h"
 #include "../ops/ops.h"
 
@@ -301,4 +302,49 @@ dt_value
 dt_tape_clone(dt_tape *t, dt_value x)
 {
     NEW(x, dt_clone(x, out, t->err));
+}
+
+dt_value
+dt_tape_fit(dt_tape *t, const dt_node *node, dt_value gradient)
+{
+    if (gradient == NULL) {
+        return NULL;
+    }
+    if (!dt_device_equal(dt_array_device(gradient), node->device)) {
+        t->rc = dt_fail_grad_moved(dt_derivatives[t->node->derivative].op, gradient, node->device, t->err);
+        return NULL;
+    }
+    if ((node->flags & DT_NODE_LEAF) && node->order > t->node->order && gradient->dtype != node->dtype) {
+        t->rc = dt_fail_grad_cast(dt_derivatives[t->node->derivative].op, gradient, (dt_dtype)node->dtype, t->err);
+        return NULL;
+    }
+    if (gradient->ndim < node->ndim) { /* dimensions of size 1 that a write dropped */
+        int64_t shape[DT_MAX_NDIM];
+        for (int d = 0, lead = node->ndim - gradient->ndim; d < node->ndim; d++) {
+            shape[d] = d < lead ? 1 : gradient->shape[d - lead];
+        }
+        gradient = dt_tape_reshape(t, gradient, node->ndim, shape);
+        if (gradient == NULL) {
+            return NULL;
+        }
+    }
+    if (!dt_array_has_shape(gradient, node->ndim, node->shape)) {
+        int64_t dims[DT_MAX_NDIM];
+        int n = 0, lead = gradient->ndim - node->ndim;
+        for (int d = 0; d < gradient->ndim; d++) {
+            if (d < lead || (node->shape[d - lead] == 1 && gradient->shape[d] != 1)) {
+                dims[n++] = d;
+            }
+        }
+        gradient = n == 0 ? gradient : dt_tape_sum(t, gradient, n, dims, true);
+        gradient = dt_tape_reshape(t, gradient, node->ndim, node->shape);
+    }
+    if (gradient != NULL && gradient->dtype != node->dtype) {
+        dt_array *slot = dt_tape_slot(t);
+        gradient = slot == NULL
+                       ? NULL
+                       : dt_tape_made(
+                             t, dt_to(gradient, node->device, (dt_dtype)node->dtype, false, false, slot, t->err), slot);
+    }
+    return gradient;
 }

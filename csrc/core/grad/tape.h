@@ -18,6 +18,7 @@ typedef struct dt_tape {
     dt_value grad;         /* of the result */
     const dt_array *parts; /* of the outputs of a function; without a storage where nothing came */
     int nparts;
+    struct dt_task *caught;     /* of a node with hooks: what was given to each operand, for them to see; else NULL */
     dt_value kept[DT_MAX_KEPT]; /* operands, 15: the result; NULL: not kept */
     struct dt_run *run;
     dt_status rc;
@@ -46,6 +47,8 @@ void dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gr
  * after that. */
 void dt_tape_give_rest(dt_tape *t, int i, const dt_region *region);
 
+/* gradient, summed over what was broadcast and cast, as node's result is. */
+dt_value dt_tape_fit(dt_tape *t, const dt_node *node, dt_value gradient);
 /* The gradient of output i to the function that is operand 0, which has so many. */
 void dt_tape_give_part(dt_tape *t, int nparts, int i);
 

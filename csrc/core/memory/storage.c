@@ -67,6 +67,28 @@ dt_storage_new_pinned(size_t nbytes, dt_storage **out, dt_error *err)
     return storage_close(accelerator->alloc_pinned(s, err), s, out);
 }
 
+/* ---------------------------------------------------------------- transforms of functions */
+
+_Thread_local dt_transform dt_transform_here __attribute__((tls_model("initial-exec")));
+
+dt_transform
+dt_transform_enter(bool maps)
+{
+    static atomic_uint_fast64_t begun;
+    const dt_transform before = dt_transform_here;
+    const uint64_t number = atomic_fetch_add_explicit(&begun, 1, memory_order_relaxed) + 1;
+    dt_transform_here = (dt_transform){number, number, maps};
+    return before;
+}
+
+void
+dt_transform_admit(const dt_transform *before, dt_storage *storage)
+{
+    if (atomic_load_explicit(&storage->born, memory_order_relaxed) >= before->began) {
+        atomic_store_explicit(&storage->born, dt_transform_here.began, memory_order_relaxed);
+    }
+}
+
 /* ---------------------------------------------------------------- waiting */
 
 static void *(*wait_enter)(void);

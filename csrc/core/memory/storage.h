@@ -40,6 +40,7 @@ dt_storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_s
     s->release_owner = NULL;
     s->private = NULL;
     atomic_init(&s->history, NULL);
+    atomic_init(&s->born, dt_transform_here.latest);
     *out = s;
     return DT_OK;
 }

@@ -225,6 +225,37 @@ py_check_out(const py_args *a, int i)
     return 0;
 }
 
+int
+py_begin_out(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
+{
+    PyObject *out;
+    if (py_check_out(a, i) < 0 || py_arg_out(a, i, &out) < 0) {
+        return -1;
+    }
+    if (out != NULL) {
+        *dtype = (dt_dtype)py_array_of(out)->dtype;
+        *device = dt_array_device(py_array_of(out));
+    }
+    return 0;
+}
+
+int
+py_check_out_dtype(const py_args *a, int i, dt_dtype dtype)
+{
+    PyObject *out = a->v[i];
+    dt_error err;
+    if (!py_given(out)) {
+        return 0;
+    }
+    const dt_array *x = py_array_of(out);
+    const dt_operand in[] = {DT_OUT(x)};
+    if (dt_check_out(a->op, in, 1, dtype, x->ndim, x->shape, &err) == DT_OK) {
+        return 0;
+    }
+    py_raise(a->state, &err, &out, 1);
+    return -1;
+}
+
 /* Whether result was written into out. */
 static int
 write_out(const py_args *a, PyObject *out, PyObject *result)

@@ -56,6 +56,9 @@ end_state(py_grad_state *s)
     Py_XDECREF(s->grad);
     Py_XDECREF(s->hooks);
     Py_XDECREF(s->after);
+    Py_XDECREF(s->before);
+    Py_XDECREF(s->later);
+    Py_XDECREF(s->metadata);
     if (s->handle != NULL) {
         PyCapsule_SetContext(s->handle, NULL);
         Py_DECREF(s->handle);
@@ -109,6 +112,8 @@ py_grad_init(py_state *state)
         .release_owner = release_owner,
         .accumulate = py_grad_accumulate,
         .hooks = py_grad_run_hooks,
+        .before = py_grad_before,
+        .after = py_grad_later,
         .function = py_grad_function,
         .pack = py_grad_pack,
         .unpack = py_grad_unpack,
@@ -392,8 +397,8 @@ may_take(const dt_array *grad)
     return atomic_load_explicit(&grad->storage->refs, memory_order_relaxed) == 1 && dt_array_is_dense(grad);
 }
 
-dt_status
-py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err)
+static dt_status
+accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err)
 {
     py_grad_state *s = py_grad_state_of(leaf);
     if (s == NULL) {
@@ -439,6 +444,25 @@ py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *e
     forget_use(s);
     Py_XSETREF(s->grad, array);
     return py_grad_after(s);
+}
+
+dt_status
+py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err)
+{
+    if (!leaf->hooked) {
+        return accumulate(leaf, grad, create_graph, err);
+    }
+    dt_array seen = DT_ARRAY_EMPTY;
+    dt_status rc = py_grad_before(leaf, grad, 1, err);
+    if (rc == DT_OK) {
+        dt_array_share(grad, &seen);
+        rc = accumulate(leaf, grad, create_graph, err);
+    }
+    if (rc == DT_OK) {
+        rc = py_grad_later(leaf, &seen, 1, NULL, err);
+    }
+    dt_array_clear(&seen);
+    return rc;
 }
 
 /* ---------------------------------------------------------------- what optimizers have used */

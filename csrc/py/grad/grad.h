@@ -8,10 +8,12 @@
 
 /* dt_node.owner */
 typedef struct {
-    PyObject *grad;             /* a DeviceArray; NULL: none */
-    PyObject *hooks;            /* a dict of functions of the gradient, by when they came; NULL: none */
-    PyObject *after;            /* the same, of a leaf, called when its gradient has been added to */
-    PyObject *array;            /* borrowed: the leaf's DeviceArray, which tells when it ends */
+    PyObject *grad;           /* a DeviceArray; NULL: none */
+    PyObject *hooks;          /* a dict of functions of the gradient, by when they came; NULL: none */
+    PyObject *after;          /* the same, of a leaf, called when its gradient has been added to */
+    PyObject *before, *later; /* dicts of functions of the node: of what its formula takes, and also of what it gives */
+    PyObject *metadata;       /* a dict of the user's; NULL: not asked for */
+    PyObject *array;          /* borrowed: the leaf's DeviceArray, which tells when it ends */
     PyObject *context, *handle; /* of a function of Python's: its ctx, and a capsule by which that finds the node */
     bool retains;               /* no leaf, but keeps its gradient */
     bool mixed;                 /* grad was added to after used */
@@ -40,6 +42,12 @@ dt_status py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, d
 dt_status py_grad_after(py_grad_state *s);
 /* The gradient of a result stays in its .grad, as that of a leaf does. -1 with an exception. */
 int py_grad_retain(dt_node *node);
+/* What the user keeps at a node, and its hooks (grad_hooks.c). */
+PyObject *py_node_metadata(PyObject *self, void *closure);
+PyObject *py_node_register_hook(PyObject *self, PyObject *hook);
+PyObject *py_node_register_prehook(PyObject *self, PyObject *hook);
+dt_status py_grad_before(dt_node *node, dt_array *gradients, int n, dt_error *err);
+dt_status py_grad_later(dt_node *node, const dt_array *gradients, int n, dt_array *given, dt_error *err);
 dt_status py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err);
 /* Around hooks and functions of the user's: other runs may work meanwhile. at: what pause gave. */
 int py_engine_pause(void);

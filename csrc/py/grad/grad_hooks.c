@@ -98,6 +98,139 @@ py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err)
     return rc;
 }
 
+/* ---------------------------------------------------------------- of nodes */
+
+/* A tuple of arrays, None where there is none. */
+static PyObject *
+tuple_of(const dt_array *arrays, int n)
+{
+    PyObject *result = PyTuple_New(n);
+    for (int i = 0; result != NULL && i < n; i++) {
+        PyObject *entry = Py_NewRef(Py_None);
+        if (arrays[i].storage != NULL) {
+            Py_SETREF(entry, py_array_new(py_grad_state_module->array_type, "backward"));
+        }
+        if (entry == NULL) {
+            Py_CLEAR(result);
+            break;
+        }
+        if (entry != Py_None) {
+            dt_array_share(&arrays[i], py_array_of(entry));
+        }
+        PyTuple_SET_ITEM(result, i, entry);
+    }
+    return result;
+}
+
+/* Puts what hooks answered in the place of the n arrays that they saw. */
+static dt_status
+replace(dt_array *arrays, int n, PyObject *answer, dt_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        PyObject *entry = PyTuple_GET_ITEM(answer, i);
+        if (entry == Py_None) {
+            continue;
+        }
+        if (dt_check_grad("hook", &arrays[i], py_array_of(entry), err) != DT_OK) {
+            py_raise(py_grad_state_module, err, &entry, 1);
+            return DT_EFRONT;
+        }
+        dt_array replaced;
+        dt_array_share(py_array_of(entry), &replaced);
+        dt_array_clear(&arrays[i]);
+        arrays[i] = replaced;
+    }
+    return DT_OK;
+}
+
+/* Calls the functions of hooks with the n arrays, which they may replace, and with what is fixed, of which there may be
+ * nothing (NULL). */
+static dt_status
+run_node_hooks(PyObject *hooks, dt_array *arrays, int n, const dt_array *fixed, int nfixed, dt_error *err)
+{
+    if (hooks == NULL || PyDict_GET_SIZE(hooks) == 0) {
+        return DT_OK;
+    }
+    const int at = py_engine_pause();
+    PyObject *module = PyImport_ImportModule("devtensor.autograd._hooks"), *functions = PyDict_Values(hooks);
+    PyObject *seen = tuple_of(arrays, n), *also = fixed == NULL ? Py_NewRef(Py_None) : tuple_of(fixed, nfixed);
+    PyObject *answer = NULL;
+    if (module != NULL && functions != NULL && seen != NULL && also != NULL) {
+        answer = PyObject_CallMethod(module, "run_node_hooks", "OOO", functions, seen, also);
+    }
+    Py_XDECREF(module);
+    Py_XDECREF(functions);
+    Py_XDECREF(seen);
+    Py_XDECREF(also);
+    py_engine_resume(at);
+    const dt_status rc = answer == NULL ? DT_EFRONT : replace(arrays, n, answer, err);
+    Py_XDECREF(answer);
+    return rc == DT_OK ? DT_OK : failed(err);
+}
+
+dt_status
+py_grad_before(dt_node *node, dt_array *gradients, int n, dt_error *err)
+{
+    return run_node_hooks(((py_grad_state *)node->owner)->before, gradients, n, NULL, 0, err);
+}
+
+/* given NULL: of a leaf, which gives to nobody. */
+dt_status
+py_grad_later(dt_node *node, const dt_array *gradients, int n, dt_array *given, dt_error *err)
+{
+    const int ngiven = given == NULL ? 0 : node->ninputs;
+    return run_node_hooks(((py_grad_state *)node->owner)->later, given, ngiven, gradients, n, err);
+}
+
+/* The dict at place, made when first needed. */
+static PyObject *
+dict_at(PyObject **place)
+{
+    if (*place == NULL) {
+        *place = PyDict_New();
+    }
+    return Py_XNewRef(*place);
+}
+
+PyObject *
+py_node_metadata(PyObject *self, void *Py_UNUSED(closure))
+{
+    py_grad_state *s = py_grad_state_of(py_node_behind(self));
+    return s == NULL ? NULL : dict_at(&s->metadata);
+}
+
+static PyObject *
+register_node_hook(PyObject *self, PyObject *hook, bool before)
+{
+    dt_node *node = py_node_behind(self);
+    py_grad_state *s = py_grad_state_of(node);
+    PyObject *module = s == NULL ? NULL : PyImport_ImportModule("devtensor.autograd._hooks");
+    PyObject *hooks = module == NULL ? NULL : dict_at(before ? &s->before : &s->later);
+    PyObject *handle = NULL;
+    if (hooks != NULL) {
+        handle = PyObject_CallMethod(module, "add_node_hook", "sOO", before ? "register_prehook" : "register_hook",
+                                     hooks, hook);
+    }
+    node->hooked |= handle != NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(hooks);
+    return handle;
+}
+
+PyObject *
+py_node_register_hook(PyObject *self, PyObject *hook)
+{
+    return register_node_hook(self, hook, false);
+}
+
+PyObject *
+py_node_register_prehook(PyObject *self, PyObject *hook)
+{
+    return register_node_hook(self, hook, true);
+}
+
+/* ---------------------------------------------------------------- of leaves */
+
 dt_status
 py_grad_after(py_grad_state *s)
 {
@@ -127,14 +260,10 @@ hook_dict(PyObject *self, bool after)
     if (s == NULL) {
         return NULL;
     }
-    PyObject **place = after ? &s->after : &s->hooks;
-    if (*place == NULL) {
-        *place = PyDict_New();
-    }
     if (after) {
         s->array = self;
     }
-    return Py_XNewRef(*place);
+    return dict_at(after ? &s->after : &s->hooks);
 }
 
 /* The dict that register_hook and register_post_accumulate_grad_hook add to; after: of the latter. */

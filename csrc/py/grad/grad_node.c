@@ -120,11 +120,21 @@ node_hash(PyObject *self)
 
 static PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe op, such as MulBackward0."},
+    {"register_hook", py_node_register_hook, METH_O,
+     "register_hook($self, fn, /)\n--\n\nCalls fn(grad_inputs, grad_outputs) in a backward, after the gradients of the "
+     "operands were computed;\na tuple that it returns takes the place of grad_inputs. Of a leaf grad_inputs is (), "
+     "and "
+     ".grad has\nbeen added to. Returns a handle with remove()."},
+    {"register_prehook", py_node_register_prehook, METH_O,
+     "register_prehook($self, fn, /)\n--\n\nCalls fn(grad_outputs) in a backward, before anything is computed of them; "
+     "a "
+     "tuple that it returns takes\ntheir place. Returns a handle with remove()."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef node_getset[] = {
     {"next_functions", get_next_functions, NULL, "tuple: the nodes of the operands, each with a 0.", NULL},
+    {"metadata", py_node_metadata, NULL, "dict: what programs keep here.", NULL},
     {"_facts", py_node_facts, NULL, "tuple: what the node is, keeps and lost.", NULL},
     {"origin", get_node_origin, NULL, "Origin or None: where the op was called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -8,6 +8,15 @@ parse_options(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
     return py_arg_dtype(a, i, dtype) < 0 || py_arg_device(a, i + 1, device) < 0 || py_arg_grad(a, i + 2) < 0 ? -1 : 0;
 }
 
+/* Further out=, at i + 3, which decides what is not given. */
+static int
+parse_options_and_out(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
+{
+    return py_begin_out(a, i + 3, dtype, device) < 0 || parse_options(a, i, dtype, device) < 0
+               ? -1
+               : py_check_out_dtype(a, i + 3, *dtype);
+}
+
 /* value NULL: undefined contents; grad: the parameter requires_grad */
 static PyObject *
 make_array(const py_args *a, int grad, dt_device device, dt_dtype dtype, int n, const int64_t *shape,
@@ -22,7 +31,7 @@ make_array(const py_args *a, int grad, dt_device device, dt_dtype dtype, int n, 
                             : dt_full(a->op, device, dtype, n, shape, value, out, &err));
 }
 
-/* size, dtype, device, requires_grad */
+/* size, dtype, device, requires_grad, out */
 static PyObject *
 call_sized(const py_args *a, const dt_scalar *value)
 {
@@ -30,10 +39,10 @@ call_sized(const py_args *a, const dt_scalar *value)
     int64_t shape[DT_MAX_NDIM];
     dt_dtype dtype = dt_default_dtype();
     dt_device device = dt_default_device();
-    if (py_arg_sizes(a, &n, shape) < 0 || parse_options(a, 1, &dtype, &device) < 0) {
+    if (py_arg_sizes(a, &n, shape) < 0 || parse_options_and_out(a, 1, &dtype, &device) < 0) {
         return NULL;
     }
-    return make_array(a, 3, device, dtype, n, shape, value);
+    return py_into_out(a, 4, make_array(a, 3, device, dtype, n, shape, value));
 }
 
 static PyObject *
@@ -115,7 +124,10 @@ py_full(PY_PARAMS)
     }
     dt_dtype dtype = dtype_of_kind(array == NULL ? value.kind : dt_dtypes[array->dtype].category);
     dt_device device = dt_default_device();
-    return parse_options(&a, 2, &dtype, &device) < 0 ? NULL : make_full(&a, 4, device, dtype, n, shape, array, &value);
+    if (parse_options_and_out(&a, 2, &dtype, &device) < 0) {
+        return NULL;
+    }
+    return py_into_out(&a, 5, make_full(&a, 4, device, dtype, n, shape, array, &value));
 }
 
 /* ---------------------------------------------------------------- like another array */
@@ -240,10 +252,26 @@ py_new_full(PY_PARAMS)
 /* ---------------------------------------------------------------- sequences and matrices */
 
 static PyObject *
+call_arange(const py_args *a)
+{
+    dt_scalar start = dt_scalar_int(0), end = {0}, step = dt_scalar_int(1);
+    if (py_arg_scalar(a, 0, &start) < 0 || py_arg_scalar(a, 1, &end) < 0 || py_arg_scalar(a, 2, &step) < 0) {
+        return NULL;
+    }
+    bool floats = start.kind == DT_CATEGORY_FLOAT || end.kind == DT_CATEGORY_FLOAT || step.kind == DT_CATEGORY_FLOAT;
+    dt_dtype dtype = floats ? dt_default_dtype() : DT_INT64;
+    dt_device device = dt_default_device();
+    if (parse_options_and_out(a, 3, &dtype, &device) < 0) {
+        return NULL;
+    }
+    PY_CREATE(a, 5, py_array_new(a->type, "arange"), end.f - start.f > PY_LARGE,
+              dt_arange(device, dtype, &start, &end, &step, out, &err));
+}
+
+static PyObject *
 py_arange(PY_PARAMS)
 {
     PY_PARSE(arange)
-    dt_scalar start = dt_scalar_int(0), end = {0}, step = dt_scalar_int(1);
     if (!py_given(a.v[1])) { /* arange(end) */
         a.v[1] = a.v[0];
         a.v[0] = NULL;
@@ -252,17 +280,7 @@ py_arange(PY_PARAMS)
         PyErr_SetString(PyExc_TypeError, "arange() missing required argument: 'end'");
         return NULL;
     }
-    if (py_arg_scalar(&a, 0, &start) < 0 || py_arg_scalar(&a, 1, &end) < 0 || py_arg_scalar(&a, 2, &step) < 0) {
-        return NULL;
-    }
-    bool floats = start.kind == DT_CATEGORY_FLOAT || end.kind == DT_CATEGORY_FLOAT || step.kind == DT_CATEGORY_FLOAT;
-    dt_dtype dtype = floats ? dt_default_dtype() : DT_INT64;
-    dt_device device = dt_default_device();
-    if (parse_options(&a, 3, &dtype, &device) < 0) {
-        return NULL;
-    }
-    PY_CREATE(&a, 5, py_array_new(a.type, "arange"), end.f - start.f > PY_LARGE,
-              dt_arange(device, dtype, &start, &end, &step, out, &err));
+    return py_into_out(&a, 6, call_arange(&a));
 }
 
 static PyObject *
@@ -282,21 +300,27 @@ py_linspace(PY_PARAMS)
 }
 
 static PyObject *
-py_eye(PY_PARAMS)
+call_eye(const py_args *a)
 {
-    PY_PARSE(eye)
     int64_t n = 0;
     dt_dtype dtype = dt_default_dtype();
     dt_device device = dt_default_device();
-    if (py_arg_int(&a, 0, &n) < 0) {
+    if (py_arg_int(a, 0, &n) < 0) {
         return NULL;
     }
     int64_t m = n;
-    py_none_is_default(&a, 1);
-    if (py_arg_int(&a, 1, &m) < 0 || parse_options(&a, 2, &dtype, &device) < 0) {
+    if (py_arg_int(a, 1, &m) < 0 || parse_options_and_out(a, 2, &dtype, &device) < 0) {
         return NULL;
     }
-    PY_CREATE(&a, 4, py_array_new(a.type, "eye"), m > 0 && n > PY_LARGE / m, dt_eye(device, dtype, n, m, out, &err));
+    PY_CREATE(a, 4, py_array_new(a->type, "eye"), m > 0 && n > PY_LARGE / m, dt_eye(device, dtype, n, m, out, &err));
+}
+
+static PyObject *
+py_eye(PY_PARAMS)
+{
+    PY_PARSE(eye)
+    py_none_is_default(&a, 1);
+    return py_into_out(&a, 5, call_eye(&a));
 }
 
 static PyObject *
@@ -331,6 +355,9 @@ py_triu(PY_PARAMS)
     "is\n"                                                                                                             \
     "made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or\n"      \
     "OutOfMemoryError."
+#define INTO                                                                                                           \
+    " Written into out, which must have the shape and decides dtype and device, where that is given:\n"                \
+    "DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError."
 #define LIKE                                                                                                           \
     "of the shape of input, and of its dtype and device unless others are given.\n\nRaises MemoryError or "            \
     "OutOfMemoryError."
@@ -344,22 +371,22 @@ py_triu(PY_PARAMS)
                 "Any dtype. Raises ShapeMismatchError for less than two dimensions.")
 
 PyMethodDef py_create_functions[] = {
-    PY_OP(empty, "An array whose elements are undefined.\n\n" WHERE),
-    PY_OP(zeros, "An array of zeros.\n\n" WHERE),
-    PY_OP(ones, "An array of ones.\n\n" WHERE),
+    PY_OP(empty, "An array whose elements are undefined.\n\n" WHERE INTO),
+    PY_OP(zeros, "An array of zeros.\n\n" WHERE INTO),
+    PY_OP(ones, "An array of ones.\n\n" WHERE INTO),
     PY_OP(full,
           "An array of one number, or of the element of a 0-dimensional array on the device of the result. Its kind "
           "decides the\ndtype: bool, int64 or the default.\n\n" WHERE
-          " Raises DeviceMismatchError for an array on another device, TypeError for one with a gradient."),
+          " Raises DeviceMismatchError for an array on another device, TypeError for one with a gradient." INTO),
     PY_OP(empty_like, "An array whose elements are undefined, " LIKE),
     PY_OP(zeros_like, "Zeros " LIKE),
     PY_OP(ones_like, "Ones " LIKE),
     PY_OP(full_like, "One number, or the element of a 0-dimensional array, " LIKE),
     PY_OP(arange,
           "Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default "
-          "dtype.\n\n" WHERE),
+          "dtype.\n\n" WHERE INTO),
     PY_OP(linspace, "steps numbers from start to end, both included, evenly spaced.\n\n" WHERE),
-    PY_OP(eye, "An (n, m) matrix with ones on the diagonal and zeros elsewhere.\n\n" WHERE),
+    PY_OP(eye, "An (n, m) matrix with ones on the diagonal and zeros elsewhere.\n\n" WHERE INTO),
     TRIANGLES(PY_OP),
     PY_END,
 };

@@ -210,6 +210,18 @@ draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_de
               dt_random(a->op, generator, device, dtype, n, shape, *params, out, &err));
 }
 
+/* Further out=, at i + 4, which decides what is not given. */
+static PyObject *
+draw_into(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, const dt_random_params *params)
+{
+    dt_device device = dt_default_device();
+    if (py_begin_out(a, i + 4, &dtype, &device) < 0 || py_arg_dtype(a, i + 1, &dtype) < 0 ||
+        py_check_out_dtype(a, i + 4, dtype) < 0) {
+        return NULL;
+    }
+    return py_into_out(a, i + 4, draw(a, i, n, shape, dtype, device, params));
+}
+
 static PyObject *
 call_sized(const py_args *a, const dt_random_params *params)
 {
@@ -218,7 +230,7 @@ call_sized(const py_args *a, const dt_random_params *params)
     if (py_arg_sizes(a, &n, shape) < 0) {
         return NULL;
     }
-    return draw(a, 1, n, shape, dt_default_dtype(), dt_default_device(), params);
+    return draw_into(a, 1, n, shape, dt_default_dtype(), params);
 }
 
 static PyObject *
@@ -282,7 +294,7 @@ py_randint(PY_PARAMS)
         py_arg_dims(&a, 2, &n, shape) < 0) {
         return NULL;
     }
-    return draw(&a, 3, n, shape, DT_INT64, dt_default_device(), &params);
+    return draw_into(&a, 3, n, shape, DT_INT64, &params);
 }
 
 static PyObject *
@@ -294,7 +306,7 @@ py_randperm(PY_PARAMS)
     if (py_arg_int(&a, 0, &n) < 0) {
         return NULL;
     }
-    return draw(&a, 1, 1, &n, DT_INT64, dt_default_device(), &params);
+    return draw_into(&a, 1, 1, &n, DT_INT64, &params);
 }
 
 static PyObject *
@@ -311,13 +323,16 @@ py__normal(PY_PARAMS)
     if (py_arg_float(&a, 0, &params.a) < 0 || py_arg_float(&a, 1, &params.b) < 0 || py_arg_dims(&a, 2, &n, shape) < 0) {
         return NULL;
     }
-    return draw(&a, 3, n, shape, dt_default_dtype(), dt_default_device(), &params);
+    return draw_into(&a, 3, n, shape, dt_default_dtype(), &params);
 }
 
 #define SAME                                                                                                           \
     "\n\nThe same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot "     \
     "hold them,\n"                                                                                                     \
     "ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError."
+#define INTO                                                                                                           \
+    " Written into out, which must have\nthe shape and decides dtype and device, where that is given: "                \
+    "DeviceMismatchError where another is named."
 
 /* The default generator as it was; state: how it is from now on. */
 static PyObject *
@@ -345,9 +360,9 @@ PyMethodDef py_random_functions[] = {
     PY_OP(rand_like, "Like rand, of the shape, dtype and device of input." SAME),
     PY_OP(randn_like, "Like randn, of the shape, dtype and device of input." SAME),
     PY_OP(randint,
-          "Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0." SAME),
+          "Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0." SAME INTO),
     PY_OP(randperm, "The integers from 0 to n - 1 in random order, int64 by default.\n\nRaises RuntimeError where "
-                    "dtype does not hold them all." SAME),
+                    "dtype does not hold them all." SAME INTO),
     PY_HIDDEN(_normal, "normal of two numbers."),
     PY_OP(manual_seed,
           "Starts the default generator at seed, for all devices; returns it.\n\nRaises OverflowError beyond 64 bits."),

@@ -46,6 +46,23 @@ def takes_out(function: _F) -> _F:
     return cast(_F, call)
 
 
+def made_in_out(function: _F) -> _F:
+    """takes_out for what is made of no array: out decides dtype and device where they are not given."""
+    written: Any = takes_out(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, out: Any = None, **options: Any) -> Any:
+        if isinstance(out, DeviceArray):
+            for name in ("dtype", "device"):
+                options[name] = getattr(out, name) if options.get(name) is None else options[name]
+            named = _C.empty(0, dtype=options["dtype"], device=options["device"])
+            _C._check_devices(function.__name__, ("out", "result"), (out, named))
+            _C._check_dtypes(function.__name__, ("out", "result"), (out, named), -1)
+        return written(*args, out=out, **options)
+
+    return cast(_F, call)
+
+
 def method_of(function: _F) -> _F:
     """function as arrays have it: without out."""
     formula: Callable[..., Any] | None = getattr(function, "_formula", None)

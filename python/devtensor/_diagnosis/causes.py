@@ -139,6 +139,11 @@ CAUSES = {
         "This view was made while gradients were off, so a write through it cannot be recorded. Make the view where "
         "gradients are on, or write to a copy (clone)."
     ),
+    "grad-captured": (
+        "A function that dt.func or vmap transforms may write only to its arguments and to what it makes itself: the "
+        "write would stay when the transform is over, and vmap would make it once for each entry. Give the array as "
+        "an argument, or write to a copy (clone)."
+    ),
     "grad-shared": (
         "The write must be recorded, but other arrays share the memory in a way that cannot be followed: views of a "
         "detached array, or views of another dtype. Write to a copy (clone)."

@@ -33,7 +33,7 @@ _BY_CODE = {
     "host-access": ".cpu()", "read-only": ".clone()", "overlapping-write": ".clone()",
     "view-needs-copy": ".contiguous()", "not-contiguous": ".contiguous()", "grad-not-scalar": ".mean()",
     "grad-flag": ".detach()", "grad-dtype": ".float()", "grad-host-access": ".detach()",
-    "grad-view-in-place": ".clone()", "grad-shared": ".clone()",
+    "grad-view-in-place": ".clone()", "grad-shared": ".clone()", "grad-captured": ".clone()",
 }  # fmt: skip
 _OF_CALLERS = {
     "device-mismatch": "device", "dtype-mismatch": "dtype", "dtype-not-supported": "dtype", "shape-mismatch": "shape",

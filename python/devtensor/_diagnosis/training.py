@@ -6,6 +6,7 @@ import ast
 import collections
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from devtensor._errors import GradientWarning, Operand, Step
 _busy = threading.local()
 _MOST = 10000  # entries of a list that are looked at
 _RISES = 50  # steps after each of which more of the graphs of earlier steps was alive
+optimizers: weakref.WeakSet[Any] = weakref.WeakSet()  # all that are alive
 _Proposal = Callable[[Failure], Fix | None]
 _T = TypeVar("_T")
 
@@ -320,7 +322,12 @@ def warn_no_gradient_to_clip(op: str, params: list[Any]) -> None:
 
 
 def warn_of_clipping_too_late(op: str, params: list[Any]) -> None:
-    """Clipping after step. Without a limit it only measures, which is done there too."""
+    """Clipping after step. Without a limit it only measures, which is done there too; and where several optimizers have
+    these parameters, the next step may use what is clipped."""
+    clipped = set(map(id, params))
+    held = [{id(param) for group in one.param_groups for param in group["params"]} for one in list(optimizers)]
+    if sum(not clipped.isdisjoint(those) for those in held) > 1:
+        return
     message = (
         f"{op}(): step() has used the gradients of the {_counted(len(params))}: call it between backward() and step()"
     )

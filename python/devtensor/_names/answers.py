@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from devtensor import _C
 from devtensor._interchange import overrides
+from devtensor._names.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 
 
 def same(function: Any = None, *args: Any, **options: Any) -> Any:
@@ -114,6 +115,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "cuda.nvtx": {**dict.fromkeys(("mark", "range_pop", "range_push"), nothing), "range": _Block},
     "distributed.tensor": dict.fromkeys(("Partial", "Replicate", "Shard"), _Mark),
     "distributed.tensor.placement_types": dict.fromkeys(("Partial", "Replicate", "Shard", "_StridedShard"), _Mark),
+    "fft": {function.__name__: function for function in (fftfreq, fftshift, ifftshift, rfftfreq)},
     "fx": {"wrap": same},
     "jit": {
         **dict.fromkeys(

@@ -163,6 +163,8 @@ def _real(self: DeviceArray) -> DeviceArray:
     return self
 
 
+_NEVER = """is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse is_sparse_csr is_vulkan
+is_xla is_xpu""".split()
 METHODS: tuple[Callable[..., Any], ...] = (
     *(nelement, ndimension, new, new_tensor, is_complex, is_signed, get_device, positive, apply_, map_),
 )
@@ -170,7 +172,7 @@ ATTRIBUTES = {
     "layout": property(_layout),
     "is_cpu": property(_is_cpu),
     "real": property(_real),
-    **{name: property(_false) for name in ("is_meta", "is_mps", "is_quantized", "is_sparse")},
+    **{name: property(_false) for name in _NEVER},
 }
 __all__ = [
     "get_device",

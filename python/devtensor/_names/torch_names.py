@@ -8,6 +8,9 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._names.modes import MODES
+from devtensor.amp.grad_scaler import GradScaler
+from devtensor.linalg._lowrank import pca_lowrank, svd_lowrank
 
 _IN_PLACE = frozenset(
     """abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_
@@ -142,6 +145,65 @@ def typename(obj: object) -> str:
     return kind.__qualname__ if kind.__module__ in ("", "builtins", None) else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _copied(name: str) -> Callable[..., Any]:
+    """The function of this name, whose results share no memory with its operand."""
+
+    def copy(*args: Any, **options: Any) -> Any:
+        found = getattr(DeviceArray, name)(*args, **options)
+        return tuple(part.clone() for part in found) if isinstance(found, (tuple, list)) else found.clone()
+
+    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__doc__ = f"{name}, as a copy."
+    return copy
+
+
+_COPIES = """as_strided detach diagonal expand permute select split split_with_sizes squeeze t transpose unbind unfold
+unsqueeze view""".split()
+
+
+def as_strided_scatter(input: DeviceArray, src: DeviceArray, size: Any, stride: Any, storage_offset: Any = 0) -> Any:
+    """A copy of input in which src stands where as_strided(size, stride, storage_offset) looks."""
+    flat = _C.arange(input.numel(), device=input.device).as_strided(size, stride, storage_offset or 0)
+    return input.flatten().index_put((flat.flatten(),), src.expand(flat.shape).flatten()).reshape(input.shape)
+
+
+def frobenius_norm(input: DeviceArray, dim: Any = None, keepdim: bool = False) -> DeviceArray:
+    """linalg.vector_norm."""
+    from devtensor.linalg import vector_norm
+
+    return vector_norm(input, 2, dim or None, keepdim)
+
+
+def nuclear_norm(input: DeviceArray, dim: Any = (-2, -1), keepdim: bool = False) -> DeviceArray:
+    """linalg.matrix_norm of "nuc"."""
+    from devtensor.linalg import matrix_norm
+
+    return matrix_norm(input, "nuc", dim, keepdim)
+
+
+def norm_except_dim(v: DeviceArray, pow: int = 2, dim: int = 0) -> DeviceArray:
+    """The norm over all dimensions but one, which stay with size 1; over all of them for dim -1."""
+    from devtensor.linalg import vector_norm
+
+    others = tuple(d for d in range(v.ndim) if d != dim % v.ndim)
+    return vector_norm(v, pow) if dim == -1 else vector_norm(v, pow, others, True)
+
+
+def triangular_solve(
+    b: DeviceArray, A: DeviceArray, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[DeviceArray, DeviceArray]:
+    """linalg.solve_triangular(A, b), and a copy of A."""
+    from devtensor.linalg import solve_triangular
+
+    turned, is_upper = (A.mT, not upper) if transpose else (A, upper)
+    return solve_triangular(turned, b, upper=is_upper, unitriangular=unitriangular), A.clone()
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+    """true_fn(*operands), or false_fn where pred, a bool or an array of one, is false."""
+    return (true_fn if bool(pred) else false_fn)(*operands)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _with_number(name, {}, order) for name, order in _LOSSES.items()},
     **{name: _dropped(name, False) for name in ("feature_dropout",)},
@@ -153,9 +215,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
         function.__name__: function
         for function in (
             *(constant_pad_nd, adaptive_max_pool1d, max_pool1d_with_indices, grid_sampler, affine_grid_generator),
-            *(rsub, unsafe_chunk, unsafe_split, fill, typename),
+            *(rsub, unsafe_chunk, unsafe_split, fill, typename, as_strided_scatter, frobenius_norm, nuclear_norm),
+            *(norm_except_dim, triangular_solve, cond, pca_lowrank, svd_lowrank),
         )
     },
+    **{f"{name}_copy": _copied(name) for name in _COPIES},
+    **MODES,
+    "GradScaler": GradScaler,
     "grid_sampler_2d": grid_sampler,
     "grid_sampler_3d": grid_sampler,
     "unsafe_split_with_sizes": unsafe_split,

@@ -21,6 +21,39 @@ def _add(op: str, array: _C.DeviceArray, hook: Callable[..., Any], after: bool) 
     return RemovableHandle(hooks, key)
 
 
+def add_node_hook(op: str, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:
+    """Of the compiled part: a node's hooks are kept by it."""
+    if not callable(hook):
+        raise TypeError(f"{op}(): argument 'fn' must be callable, not {type(hook).__name__}")
+    key = next(_count)
+    hooks[key] = hook
+    return RemovableHandle(hooks, key)
+
+
+def run_node_hooks(hooks: list[Callable[..., Any]], seen: tuple[Any, ...], also: tuple[Any, ...] | None) -> Any:
+    """What hooks make of seen, one after the other; also: what a hook sees beside it."""
+    for hook in hooks:
+        answer = hook(seen) if also is None else hook(seen, also)
+        if answer is None:
+            continue
+        if not isinstance(answer, tuple):
+            raise TypeError(f"expected tuple, but hook returned '{type(answer).__name__}'")
+        name = getattr(hook, "__name__", type(hook).__name__)
+        if len(answer) != len(seen):
+            raise RuntimeError(
+                f"hook '{name}' has returned an incorrect number of values (got {len(answer)}, but expected "
+                f"{len(seen)})"
+            )
+        for before, after in zip(seen, answer, strict=True):
+            if (before is None) != (after is None):
+                text = "None with an array" if before is None else "an array with None"
+                raise RuntimeError(f"hook '{name}' has replaced {text}")
+            if after is not None and not isinstance(after, _C.DeviceArray):
+                raise TypeError(f"hook '{name}' must return DeviceArrays, not {type(after).__name__}")
+        seen = answer
+    return seen
+
+
 def register_hook(self: _C.DeviceArray, hook: Callable[[_C.DeviceArray], _C.DeviceArray | None]) -> RemovableHandle:
     """Call hook with the gradient of this array each time that it is complete; what it returns takes its place.
 

@@ -6,15 +6,17 @@ on the cpu only: on a CUDA device that would wait.
 
 from __future__ import annotations
 
-from devtensor.distributions import constraint_registry, constraints, kl_pairs, relaxed, transforms
+from devtensor.distributions import constraint_registry, constraints, kl_pairs, kl_vectors, relaxed, transforms
 from devtensor.distributions.bernoulli import Bernoulli
 from devtensor.distributions.categorical import Categorical
 from devtensor.distributions.cauchy import Cauchy, StudentT
 from devtensor.distributions.constraint_registry import biject_to, transform_to
+from devtensor.distributions.correlation import LKJCholesky
 from devtensor.distributions.counts import Binomial, Geometric, NegativeBinomial, Poisson
 from devtensor.distributions.distribution import Distribution
+from devtensor.distributions.exp_family import ExponentialFamily
 from devtensor.distributions.exponential import Exponential
-from devtensor.distributions.extremes import Gumbel, Pareto, Weibull
+from devtensor.distributions.extremes import GeneralizedPareto, Gumbel, Pareto, Weibull
 from devtensor.distributions.gamma import Beta, Chi2, Dirichlet, Gamma
 from devtensor.distributions.independent import Independent
 from devtensor.distributions.kl import kl_divergence, register_kl
@@ -38,6 +40,7 @@ from devtensor.distributions.transforms import (
     AffineTransform,
     CatTransform,
     ComposeTransform,
+    CorrCholeskyTransform,
     CumulativeDistributionTransform,
     ExpTransform,
     IndependentTransform,
@@ -57,8 +60,9 @@ from devtensor.distributions.transforms import (
 from devtensor.distributions.uniform import Uniform
 from devtensor.distributions.unit_interval import ContinuousBernoulli, Kumaraswamy
 from devtensor.distributions.von_mises import VonMises
+from devtensor.distributions.wishart import Wishart
 
-del kl_pairs  # it has registered its formulas
+del kl_pairs, kl_vectors  # they have registered their formulas
 
 __all__ = [
     "AbsTransform",
@@ -72,13 +76,16 @@ __all__ = [
     "Chi2",
     "ComposeTransform",
     "ContinuousBernoulli",
+    "CorrCholeskyTransform",
     "CumulativeDistributionTransform",
     "Dirichlet",
     "Distribution",
     "ExpTransform",
     "Exponential",
+    "ExponentialFamily",
     "FisherSnedecor",
     "Gamma",
+    "GeneralizedPareto",
     "Geometric",
     "Gumbel",
     "HalfCauchy",
@@ -87,6 +94,7 @@ __all__ = [
     "IndependentTransform",
     "InverseGamma",
     "Kumaraswamy",
+    "LKJCholesky",
     "Laplace",
     "LogNormal",
     "LogisticNormal",
@@ -118,6 +126,7 @@ __all__ = [
     "Uniform",
     "VonMises",
     "Weibull",
+    "Wishart",
     "biject_to",
     "constraint_registry",
     "constraints",

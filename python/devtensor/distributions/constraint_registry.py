@@ -108,6 +108,7 @@ for _registry in (biject_to, transform_to):
     _registry.register(constraints.independent, _independent)
     _registry.register(constraints.cat, _cat)
     _registry.register(constraints.stack, _stack)
+    _registry.register(constraints.corr_cholesky, lambda _: transforms.CorrCholeskyTransform())
 
 biject_to.register(constraints.simplex, lambda _: transforms.StickBreakingTransform())
 transform_to.register(constraints.simplex, lambda _: transforms.SoftmaxTransform())

@@ -202,3 +202,96 @@ def _uniform(like: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
     """Uniform numbers, so far from 0 and 1 that logarithms of them, and of those, are finite."""
     limits = finfo(like.dtype)
     return _C.rand(shape, dtype=like.dtype, device=like.device).clamp(min=limits.tiny, max=1 - limits.eps)
+
+
+class GeneralizedPareto(Distribution):
+    """Excesses above loc: (1 + concentration * z) ** -(1 + 1 / concentration) / scale for z = (x - loc) / scale.
+
+    A concentration of 0 is the exponential distribution; of one below 0 no number is above loc - scale / concentration.
+
+    >>> dt.distributions.GeneralizedPareto(0.0, 1.0, 0.0).log_prob(dt.tensor(2.0))
+    DeviceArray(-2., device='cpu', dtype=float32)
+    """
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+        "concentration": constraints.real,
+    }
+    has_rsample: bool = True
+    _names: tuple[str, ...] = ("loc", "scale", "concentration")
+
+    loc: DeviceArray
+    scale: DeviceArray
+    concentration: DeviceArray
+
+    def __init__(
+        self,
+        loc: DeviceArray | float,
+        scale: DeviceArray | float,
+        concentration: DeviceArray | float,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = {"loc": loc, "scale": scale, "concentration": concentration}
+        self.loc, self.scale, self.concentration = self._broadcast(**given)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    def support(self) -> Constraint:
+        """What a value is."""
+        most = _C.where(self.concentration < 0, self.loc - self.scale / self.concentration, math.inf)
+        return constraints.interval(self.loc, most)
+
+    @property
+    def mean(self) -> DeviceArray:
+        return _C.where(self.concentration < 1, self.loc + self.scale / (1 - self.concentration), math.nan)
+
+    @property
+    def mode(self) -> DeviceArray:
+        return self.loc
+
+    @property
+    def variance(self) -> DeviceArray:
+        c = _C.where(self.concentration < 0.5, self.concentration, math.nan)
+        return self.scale.square() / ((1 - c).square() * (1 - 2 * c))
+
+    def _split(self) -> tuple[DeviceArray, DeviceArray]:
+        """Where concentration is 0, and a concentration that one can divide by."""
+        zero = _C.isclose(self.concentration, _C.zeros_like(self.concentration))
+        return zero, _C.where(zero, 1.0, self.concentration)
+
+    def _log_left(self, value: DeviceArray) -> DeviceArray:
+        """The logarithm of the probability of more than value."""
+        (zero, c), z = self._split(), (value - self.loc) / self.scale
+        return _C.where(zero, -z, -(c * z).log1p() / c)
+
+    def rsample(self, sample_shape: Shape = ()) -> DeviceArray:
+        return self._at(_C.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
+
+    def _at(self, probability: DeviceArray) -> DeviceArray:
+        zero, c = self._split()
+        left = (-probability).log1p()
+        return self.loc + self.scale * _C.where(zero, -left, (-c * left).expm1() / c)
+
+    def log_prob(self, value: DeviceArray) -> DeviceArray:
+        self = self._beside("log_prob", value, "loc")
+        (zero, c), z = self._split(), (value - self.loc) / self.scale
+        power = 1 / c + 1
+        return -self.scale.log() - _C.where(zero, z, _C.where(power == 0, 0.0, power * (c * z).log1p()))
+
+    def log_survival_function(self, value: DeviceArray) -> DeviceArray:
+        """The logarithm of the probability of more than value."""
+        return self._beside("log_survival_function", value, "loc")._log_left(value)
+
+    def log_cdf(self, value: DeviceArray) -> DeviceArray:
+        """The logarithm of the probability of at most value."""
+        return (-self._beside("log_cdf", value, "loc")._log_left(value).exp()).log1p()
+
+    def cdf(self, value: DeviceArray) -> DeviceArray:
+        return -self._beside("cdf", value, "loc")._log_left(value).expm1()
+
+    def icdf(self, value: DeviceArray) -> DeviceArray:
+        return self._beside("icdf", value, "loc", of_support=False)._at(value)
+
+    def entropy(self) -> DeviceArray:
+        return self.scale.log() + self.concentration + 1

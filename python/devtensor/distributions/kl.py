@@ -8,24 +8,22 @@ from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray
-from devtensor._composed.shapes.joining import broadcast_shapes
 from devtensor.distributions.bernoulli import Bernoulli
 from devtensor.distributions.categorical import Categorical
 from devtensor.distributions.cauchy import Cauchy
 from devtensor.distributions.counts import Binomial, Geometric, Poisson
 from devtensor.distributions.distribution import Distribution
+from devtensor.distributions.exp_family import ExponentialFamily, divergence
 from devtensor.distributions.exponential import Exponential
 from devtensor.distributions.extremes import Gumbel, Pareto
 from devtensor.distributions.gamma import Beta, Dirichlet, Gamma
 from devtensor.distributions.independent import Independent
 from devtensor.distributions.laplace import Laplace
-from devtensor.distributions.multivariate_normal import MultivariateNormal, log_diagonal, squared_distance
 from devtensor.distributions.normal import Normal
 from devtensor.distributions.one_hot_categorical import OneHotCategorical
 from devtensor.distributions.transformed_distribution import HalfNormal, TransformedDistribution
 from devtensor.distributions.uniform import Uniform
 from devtensor.distributions.utils import euler_constant, sum_rightmost
-from devtensor.linalg import solve_triangular
 
 Formula = Callable[[Any, Any], DeviceArray]
 F = TypeVar("F", bound=Formula)
@@ -179,17 +177,7 @@ def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> DeviceArray:
     return _categorical(p._categorical, q._categorical)
 
 
-@register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> DeviceArray:
-    if p.event_shape != q.event_shape:
-        raise ValueError(
-            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
-        )
-    batch, n = broadcast_shapes(p.batch_shape, q.batch_shape), p.event_shape[0]
-    of_p, of_q = (d._factor.expand(*batch, n, n) for d in (p, q))
-    spread = solve_triangular(of_q, of_p, upper=False).square().sum((-2, -1))
-    distance = squared_distance(of_q, q.loc - p.loc)
-    return log_diagonal(of_q) - log_diagonal(of_p) + 0.5 * (spread + distance - n)
+register_kl(ExponentialFamily, ExponentialFamily)(divergence)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

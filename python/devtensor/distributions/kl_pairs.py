@@ -16,17 +16,19 @@ from devtensor.distributions.kl import register_kl
 from devtensor.distributions.laplace import Laplace
 from devtensor.distributions.normal import Normal
 from devtensor.distributions.uniform import Uniform
+from devtensor.distributions.unit_interval import ContinuousBernoulli
 from devtensor.distributions.utils import euler_constant
 
 # What draws numbers that the other never draws.
 _INFINITE: tuple[tuple[type, tuple[type, ...]], ...] = (
     (Beta, (Pareto,)),
-    (Exponential, (Beta, Pareto, Uniform)),
-    (Gamma, (Beta, Pareto, Uniform)),
-    (Gumbel, (Beta, Exponential, Gamma, Pareto, Uniform)),
-    (Laplace, (Beta, Exponential, Gamma, Pareto, Uniform)),
-    (Normal, (Beta, Exponential, Gamma, Pareto, Uniform)),
-    (Pareto, (Beta, Uniform)),
+    (ContinuousBernoulli, (Pareto,)),
+    (Exponential, (Beta, ContinuousBernoulli, Pareto, Uniform)),
+    (Gamma, (Beta, ContinuousBernoulli, Pareto, Uniform)),
+    (Gumbel, (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Laplace, (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Normal, (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Pareto, (Beta, ContinuousBernoulli, Uniform)),
     (Poisson, (Bernoulli, Binomial)),
 )
 
@@ -86,13 +88,21 @@ def _to_gumbel(p: Any, q: Gumbel) -> DeviceArray:
     return result
 
 
+def _to_continuous_bernoulli(p: Any, q: ContinuousBernoulli) -> DeviceArray:
+    """Uniform numbers may reach the ends, unlike in PyTorch: there is a density."""
+    result: DeviceArray = -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_constant()
+    return _C.where(p.high > 1, math.inf, _inside(p, 0.0, result)) if isinstance(p, Uniform) else result
+
+
 for _p, _others in _INFINITE:
     for _q in _others:
         register_kl(_p, _q)(_infinite)
-for _p in (Beta, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform):
+for _p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform):
     register_kl(_p, Normal)(_to_normal)
-for _p in (Beta, Gamma, Pareto, Uniform):
+for _p in (Beta, ContinuousBernoulli, Gamma, Pareto, Uniform):
     register_kl(_p, Exponential)(_to_exponential)
+for _p in (Beta, ContinuousBernoulli, Uniform):
+    register_kl(_p, ContinuousBernoulli)(_to_continuous_bernoulli)
 for _p in (Beta, Exponential, Pareto, Uniform):
     register_kl(_p, Gamma)(_to_gamma)
 for _p in (Exponential, Gamma, Normal, Uniform):
@@ -105,7 +115,8 @@ def _to_poisson(p: Bernoulli, q: Poisson) -> DeviceArray:
 
 
 @register_kl(Beta, Uniform)
-def _beta_to_uniform(p: Beta, q: Uniform) -> DeviceArray:
+@register_kl(ContinuousBernoulli, Uniform)
+def _shares_to_uniform(p: Beta | ContinuousBernoulli, q: Uniform) -> DeviceArray:
     result = (q.high - q.low).log() - p.entropy()
     return _C.where((q.low > 0) | (q.high < 1), math.inf, result)
 

@@ -10,6 +10,7 @@ from devtensor._C import DeviceArray
 from devtensor._dtypes.info import finfo
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
+from devtensor.distributions.correlation import CorrCholeskyTransform
 from devtensor.distributions.element_transforms import (
     AbsTransform,
     AffineTransform,
@@ -30,6 +31,7 @@ __all__ = [
     "AffineTransform",
     "CatTransform",
     "ComposeTransform",
+    "CorrCholeskyTransform",
     "CumulativeDistributionTransform",
     "ExpTransform",
     "IndependentTransform",

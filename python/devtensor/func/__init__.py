@@ -4,9 +4,9 @@ They are composed: jvp and jacfwd go backward, and vmap is a loop that stacks wh
 speed of a transformation is not there.
 """
 
-from devtensor.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
+from devtensor.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from devtensor.func.mapped import vmap
-from devtensor.func.stateless import functional_call, stack_module_state
+from devtensor.func.stateless import functional_call, replace_all_batch_norm_modules_, stack_module_state
 
 __all__ = [
     "functional_call",
@@ -16,6 +16,8 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

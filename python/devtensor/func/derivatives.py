@@ -10,6 +10,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool
 from devtensor.autograd.functional import _grad
 from devtensor.autograd.grad_mode import enable_grad
+from devtensor.func._transforms import calling
 from devtensor.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 _Function = Callable[..., Any]
@@ -122,7 +123,9 @@ def grad_and_value(func: _Function, argnums: _Numbers = 0, has_aux: bool = False
         call = f"{op}(f)(*args)"
         with enable_grad():
             changed, chosen = _begin(argnums, args)
-            output, aux = _parts(func(*changed, **kwargs), has_aux, call)
+            with calling(args, kwargs):
+                given = func(*changed, **kwargs)
+            output, aux = _parts(given, has_aux, call)
             if not isinstance(output, DeviceArray):
                 raise RuntimeError(f"{call}: Expected f(*args) to return a DeviceArray, got {type(output)}")
             if output.dim() != 0:
@@ -172,7 +175,9 @@ def vjp(func: _Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...
     _need_arrays(primals)
     with enable_grad():
         given = _recorded(primals)
-        result, aux = _parts(func(*given), has_aux, "vjp(f, *primals)")
+        with calling(primals):
+            result = func(*given)
+        result, aux = _parts(result, has_aux, "vjp(f, *primals)")
     outputs, form = _outputs("vjp(f, *primals): expected f(*primals)", result)
     inputs, given_form = tree_flatten(given)
 
@@ -227,7 +232,9 @@ def jvp(
             if not isinstance(vector, DeviceArray) or vector.shape != x.shape:
                 size = list(vector.shape) if isinstance(vector, DeviceArray) else type(vector)
                 raise RuntimeError(f"{call}: a tangent must have the size of its primal, {list(x.shape)}, not {size}.")
-        result, aux = _parts(func(*given), has_aux, call)
+        with calling(primals):
+            result = func(*given)
+        result, aux = _parts(result, has_aux, call)
         outputs, out_form = _outputs(f"{call}: expected f(*primals)", result)
         slopes_of = [x for x in outputs if x.is_floating_point()]
         seeds = [_C.ones_like(x).requires_grad_() for x in slopes_of]  # any do: the backward is linear in them
@@ -239,6 +246,19 @@ def jvp(
     ended = _ended(result, inputs)
     products = _ended(products, [*inputs, *seeds])
     return (ended, products, _ended(aux, inputs)) if has_aux else (ended, products)
+
+
+def linearize(func: _Function, *primals: Any) -> tuple[Any, _Function]:
+    """func(*primals), and a function of tangents that gives the product of the Jacobian of func there with them.
+
+    Each call of that one calls func again, as jvp does, whose rules and errors hold.
+
+    >>> value, push = dt.func.linearize(lambda x: x * x, dt.tensor([1.0, 2.0]))
+    >>> push(dt.ones(2))
+    DeviceArray([2., 4.], device='cpu', dtype=float32)
+    """
+    value, _ = vjp(func, *primals)
+    return value, lambda *tangents: jvp(func, primals, tangents)[1]
 
 
 def jacrev(
@@ -262,7 +282,9 @@ def jacrev(
     def derived(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
             changed, chosen = _begin(argnums, args)
-            result, aux = _parts(func(*changed, **kwargs), has_aux, "jacrev(f)(*args)")
+            with calling(args, kwargs):
+                given = func(*changed, **kwargs)
+            result, aux = _parts(given, has_aux, "jacrev(f)(*args)")
             outputs, form = _outputs("jacrev(f)(*args): expected f(*args)", result)
             inputs, in_form = tree_flatten(chosen)
             jacobians = [tree_unflatten(_jacobians(output, inputs), in_form) for output in outputs]

@@ -8,6 +8,7 @@ from typing import Any
 
 from devtensor import _C, cuda, random
 from devtensor._C import DeviceArray
+from devtensor.func._transforms import calling
 from devtensor.utils._pytree import tree_flatten, tree_unflatten
 
 _Function = Callable[..., Any]
@@ -166,7 +167,8 @@ def vmap(
             if again is not None:
                 again()
             entry = [x if dim is None else x.select(dim, i) for x, dim in zip(leaves, dims, strict=True)]
-            results.append(func(*tree_unflatten(entry, form), **kwargs))
+            with calling([x for x, dim in zip(entry, dims, strict=True) if dim is not None], maps=True):
+                results.append(func(*tree_unflatten(entry, form), **kwargs))
         return call.stacked(results)
 
     return mapped

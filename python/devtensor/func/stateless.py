@@ -9,6 +9,7 @@ from typing import Any
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor.nn.module import Module
+from devtensor.nn.norm import _BatchNorm
 
 _MISSING = object()
 
@@ -163,3 +164,18 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, DeviceArray]
     for key, _ in models[0].named_buffers():
         buffers[key] = _C.stack([dict(model.named_buffers())[key].detach() for model in models])
     return parameters, buffers
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """root, whose batch norms keep no running numbers any more, and always take those of the batch; in place.
+
+    vmap and grad refuse the writes to running numbers that are not among their arguments.
+
+    >>> dt.func.replace_all_batch_norm_modules_(dt.nn.BatchNorm1d(2)).running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

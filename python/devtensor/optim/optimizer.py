@@ -101,6 +101,7 @@ class Optimizer:
     def _add_hooks(self) -> None:
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
+        training.optimizers.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}

@@ -104,6 +104,22 @@ row.mul_(x[1:])  # here
 """,
         ),
     ],
+    "grad-captured": [
+        (
+            "A count that a transformed function keeps",
+            """
+import devtensor as dt
+
+calls = dt.zeros(1)
+
+def loss(x):
+    calls.add_(1)  # here
+    return (x * x).sum()
+
+dt.func.grad(loss)(dt.ones(2))
+""",
+        ),
+    ],
     "grad-shared": [
         (
             "A write to a detached array that has views",

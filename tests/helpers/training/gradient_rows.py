@@ -323,6 +323,8 @@ SELECTIONS = [
     'lib.scatter_reduce(x, 1, g, p[:, :2], "amax")',
     'lib.scatter_reduce(x, 1, g, p[:, :2], "amin", include_self=False)',
     "lib.index_copy(x, 0, i[:2], p[:2])",
+    *(f"lib.index_reduce(x, 0, i[:2], p[:2], '{how}')" for how in ("prod", "mean", "amax")),
+    "lib.index_reduce(x, 0, i[:2], p[:2], 'amin', include_self=False)",
     "lib.index_fill(x, 0, i, 2.0)",
     "lib.index_put(x, (i[:2], i[:2]), y[:2])",
     "lib.index_put(x, (i, i), y[:3], accumulate=True)",

@@ -7,7 +7,7 @@ import math
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
-from devtensor._composed.written import takes_out
+from devtensor._composed.written import made_in_out
 from devtensor._types import Device, DType, Operand
 
 
@@ -35,7 +35,7 @@ def _spaced(start: DeviceArray | float, end: DeviceArray | float, steps: int, de
     return _C.where(places < (steps + 1) // 2, start + step * places, end - step * (steps - 1 - places))
 
 
-@takes_out
+@made_in_out
 def linspace(
     start: Operand,
     end: Operand,
@@ -72,7 +72,7 @@ def linspace(
     return result.requires_grad_() if requires_grad else result
 
 
-@takes_out
+@made_in_out
 def logspace(
     start: DeviceArray | float,
     end: DeviceArray | float,
@@ -107,7 +107,7 @@ def logspace(
     return result.requires_grad_() if requires_grad else result
 
 
-@takes_out
+@made_in_out
 def range(
     start: float,
     end: float | None = None,

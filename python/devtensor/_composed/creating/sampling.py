@@ -307,6 +307,7 @@ def normal(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Normal numbers: normal(mean, std, size) of two numbers, or in the broadcast shape of arrays.
 
@@ -320,7 +321,7 @@ def normal(
     if not isinstance(mean, DeviceArray) and not isinstance(std, DeviceArray):
         shape = () if size is None else size
         return _C._normal(
-            mean, std, shape, generator=generator, dtype=dtype, device=device, requires_grad=requires_grad
+            mean, std, shape, generator=generator, dtype=dtype, device=device, requires_grad=requires_grad, out=out
         )
     if size is not None or dtype is not None or device is not None:
         raise TypeError(f"{op}() of arrays takes no size, dtype or device: those of the arrays decide")
@@ -339,6 +340,7 @@ def normal(
         wide = x.dtype if x.dtype in _LEAST else _C.float32
         drawn = _C.randn(broadcast_shape(*arrays), generator=generator, dtype=wide, device=x.device)
         result = (drawn * std + mean).to(x.dtype)
+    result = result if out is None else _C._write_out(op, result, out)
     return result.requires_grad_() if requires_grad else result
 
 

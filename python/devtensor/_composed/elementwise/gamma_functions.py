@@ -185,6 +185,41 @@ def _area(a: DeviceArray, x: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     return total * (end - x).abs() / ((2 * math.pi * top).sqrt() * series.exp()), upper
 
 
+@functools.cache
+def _slopes() -> tuple[float, ...]:
+    """Of the logarithm of gamma(1 + a) as a power series of a: the coefficients, from that of a on."""
+
+    def zeta(k: int, n: int = 200) -> float:
+        """The sum of 1 / i ** k: n terms, and the rest by Euler and Maclaurin."""
+        rest = [
+            n ** (1 - k) / (k - 1),
+            -(n**-k) / 2,
+            k * n ** (-k - 1) / 12,
+            -k * (k + 1) * (k + 2) * n ** (-k - 3) / 720,
+        ]
+        return math.fsum([*(i**-k for i in range(1, n + 1)), *rest])
+
+    return (-0.5772156649015329, *((-1) ** k * zeta(k) / k for k in range(2, 28)))
+
+
+def _log_gamma_after_one(a: DeviceArray) -> DeviceArray:
+    """The logarithm of gamma(1 + a), with all digits for a of nearly 0."""
+    near, series = a.clamp(max=0.25), _C.zeros_like(a)
+    for slope in reversed(_slopes()):
+        series = (series + slope) * near
+    return _C.where(a > 0.25, (1 + a).lgamma(), series)
+
+
+def _upper_of_little(a: DeviceArray, x: DeviceArray) -> DeviceArray:
+    """The upper function of a little a and x by a series of its own: as 1 less the lower one it would lose digits."""
+    term, total = _C.ones_like(x), _C.zeros_like(x)
+    for k in range(1, 25):
+        term = term * (-x / k)
+        total = total + term / (a + k)
+    log_power = a * x.log() - _log_gamma_after_one(a)
+    return -log_power.expm1() - a * log_power.exp() * total
+
+
 def _incomplete(a: DeviceArray, x: DeviceArray, upper: bool) -> DeviceArray:
     """The regularized function, of float64: the lower one or the upper one."""
     usual = (a > 0) & (x > 0) & a.isfinite() & x.isfinite()
@@ -196,6 +231,9 @@ def _incomplete(a: DeviceArray, x: DeviceArray, upper: bool) -> DeviceArray:
     low = front * _series(small, _C.where(from_above | large, small.clamp(max=1.0), y))
     high = front * _fraction(small, _C.where(from_above & ~large, y, small + 1))
     part, is_upper = _C.where(from_above, high, low), from_above
+    little = (y <= 1.1) & (b <= _C.where(y > 0.5, 1.1 * y, -0.4 / y.clamp(max=0.5).log()))
+    part = _C.where(little, _upper_of_little(b.clamp(max=1.21), y.clamp(max=1.1)), part)
+    is_upper = is_upper | little
     tail, tail_is_upper = _area(big, _C.where(large, y, big))
     part, is_upper = _C.where(large, tail, part), _C.where(large, tail_is_upper, is_upper)
     part = part.clamp(0.0, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -88,7 +89,8 @@ def batch_norm(
 
     Mean and variance are the running ones; with training those of the batch, and the running ones are updated in
     place. Floats of one dtype on one device, computed in float32 for the half types. Raises DeviceMismatchError,
-    DTypeMismatchError, ShapeMismatchError, ValueError for one value per channel in training.
+    DTypeMismatchError, ShapeMismatchError, ValueError for one value per channel in training, one running number without
+    the other, an eps below 0 or, in training, of 0. A batch of no elements leaves the running ones as they are.
 
     >>> x = dt.tensor([[1.0], [3.0]])
     >>> F.batch_norm(x, dt.tensor([2.0]), dt.tensor([1.0]))
@@ -97,18 +99,25 @@ def batch_norm(
     """
     training = _need_bool("batch_norm", "training", training)
     momentum = _need_number("batch_norm", "momentum", momentum)
+    eps = _need_number("batch_norm", "eps", eps)
+    if eps < 0 or (training and eps == 0):
+        what = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {what}, but got {eps}")
     if not training and running_mean is not None and running_var is not None:
         return _C._batch_norm(input, running_mean, running_var, weight, bias, eps)
-    eps = _need_number("batch_norm", "eps", eps)
     names = ("input", "running_mean", "running_var", "weight", "bias")
     _C._check("batch_norm", names, (input, running_mean, running_var, weight, bias), channels=True)
     if not training:
         raise RuntimeError("batch_norm: running_mean and running_var must be given in evaluation mode")
+    need_both_running(running_mean, running_var)
     channels = input.shape[1]
-    count = input.numel() // max(channels, 1)
-    if count <= 1:
+    count = input.shape[0] * math.prod(input.shape[2:])
+    if count == 1:
         error = ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
         raise _C._explained("batch_norm", ("input",), (input,), "invalid-argument", error)
+    if not input.numel():  # nothing that the running ones could follow
+        none = _C.zeros(channels, dtype=input.dtype, device=input.device)
+        return _C._batch_norm(input, none, none, weight, bias, 1.0)
     x, dims = widened(input), [d for d in range(input.ndim) if d != 1]
     if not x.is_cuda and x.is_contiguous() and count >= _STRETCH * input.shape[0]:
         stats = _C.empty(2, channels, dtype=x.dtype)
@@ -129,6 +138,11 @@ def batch_norm(
         scale if weight is None else scale * weight.reshape(view),
         None if bias is None else bias.reshape(view),
     ).to(input.dtype)
+
+
+def need_both_running(mean: DeviceArray | None, var: DeviceArray | None) -> None:
+    if (mean is None) != (var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
 
 
 def _affine(x: DeviceArray, scale: DeviceArray | None, shift: DeviceArray | None) -> DeviceArray:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.arguments import need_sizes, widened
-from devtensor._composed.layers.basic import _affine, _update, batch_norm
+from devtensor._composed.layers.basic import _affine, _update, batch_norm, need_both_running
 from devtensor._composed.shapes.arrange import pad
 from devtensor._dtypes.autocast import autocasts
 
@@ -120,7 +120,7 @@ def instance_norm(
     With use_input_stats mean and variance are those of the channel, and the running ones, where given, follow their
     means over the samples in place; else they are the running ones. Floats of one dtype on one device, computed in
     float32 for the half types. Raises DeviceMismatchError, DTypeMismatchError, ShapeMismatchError, ValueError for
-    channels of one element.
+    channels of one element and for one running number without the other.
 
     >>> F.instance_norm(dt.tensor([[[1.0, 3.0]]]))
     DeviceArray([[[-1.0000,  1.0000]]], device='cpu', dtype=float32)
@@ -134,6 +134,7 @@ def instance_norm(
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    need_both_running(running_mean, running_var)
     count = math.prod(input.shape[2:])
     _need_several(op, input, count, "spatial element")
     result, mean, var = _normalised(input, input.shape[1], weight, bias, eps)

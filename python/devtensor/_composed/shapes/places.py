@@ -237,8 +237,9 @@ scatter_reduce_ = in_place(scatter_reduce)
 # ---------------------------------------------------------------- along one dimension
 
 
-def _copied(target: DeviceArray, dim: int, index: DeviceArray, source: DeviceArray, copies: bool) -> DeviceArray:
-    op, names, arrays = "index_copy", ("input", "index", "source"), (target, index, source)
+def _check_along(op: str, target: DeviceArray, dim: int, index: DeviceArray, source: DeviceArray) -> int:
+    """The dimension along which index places the entries of source."""
+    names, arrays = ("input", "index", "source"), (target, index, source)
     for name, array in zip(names, arrays, strict=True):
         need_array(op, name, array)
     _C._check_devices(op, names, arrays)
@@ -252,6 +253,11 @@ def _copied(target: DeviceArray, dim: int, index: DeviceArray, source: DeviceArr
     else:
         _C._check_shape(op, names, arrays, 1, [1] * index.ndim)
     _C._check_shape(op, names, arrays, 2, shape)
+    return at
+
+
+def _copied(target: DeviceArray, dim: int, index: DeviceArray, source: DeviceArray, copies: bool) -> DeviceArray:
+    op, at = "index_copy", _check_along("index_copy", target, dim, index, source)
     result = target.clone() if copies else target
     place = (*[slice(None)] * at, _vector(index))
     _C._put_selected(op, _vector(result), place, _vector(source), False)
@@ -283,6 +289,35 @@ def index_copy_(input: DeviceArray, dim: int, index: DeviceArray, source: Device
     DeviceArray([0., 5., 0.], device='cpu', dtype=float32)
     """
     return _copied(input, dim, index, source, False)
+
+
+@takes_out
+def index_reduce(
+    input: DeviceArray,
+    dim: int,
+    index: DeviceArray,
+    source: DeviceArray,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: DeviceArray | None = None,
+) -> DeviceArray:
+    """Of all entries of source that index, a vector, sends to one place of dimension dim, what scatter_reduce makes.
+
+    reduce: "prod", "mean", "amax" or "amin". source is as in index_copy, with its errors, and RuntimeError for another
+    reduce. A copy of input.
+
+    >>> dt.index_reduce(dt.ones(2), 0, dt.tensor([1, 1]), dt.tensor([2.0, 3.0]), "prod")
+    DeviceArray([1., 6.], device='cpu', dtype=float32)
+    """
+    if _need_str("index_reduce", "reduce", reduce) not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either prod, mean, amax or amin, got {reduce}.")
+    at = _check_along("index_reduce", input, dim, index, source)
+    places = _vector(index).reshape([-1 if d == at else 1 for d in range(source.ndim)]).expand(source.shape)
+    return _reduced(input, at, places, source, reduce, include_self)
+
+
+index_reduce_ = in_place(index_reduce)
 
 
 def _filled(target: DeviceArray, dim: int, index: DeviceArray, value: DeviceArray | float, copies: bool) -> DeviceArray:
@@ -497,6 +532,7 @@ __all__ = [
     "index_copy",
     "index_fill",
     "index_put",
+    "index_reduce",
     "masked_scatter",
     "put",
     "scatter",
@@ -506,6 +542,7 @@ METHODS = (
     index_copy,
     index_fill,
     index_put,
+    index_reduce,
     masked_scatter,
     put,
     scatter,
@@ -513,6 +550,7 @@ METHODS = (
     index_copy_,
     index_fill_,
     index_put_,
+    index_reduce_,
     masked_scatter_,
     put_,
     scatter_,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import types
 import warnings
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_number
@@ -13,6 +15,7 @@ from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.reductions.moments import norm
 from devtensor._diagnosis import training
 from devtensor.autograd.grad_mode import no_grad
+from devtensor.nn.module import Module
 
 __all__ = [
     "clip_grad_norm",
@@ -31,6 +34,7 @@ __all__ = [
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
+    "skip_init",
     "spectral_norm",
     "vector_to_parameters",
     "weight_norm",
@@ -53,6 +57,7 @@ from devtensor.nn.utils.weights import (  # noqa: E402
     weight_norm,
 )
 
+M = TypeVar("M", bound=Module)
 Arrays = DeviceArray | Iterable[DeviceArray]
 
 
@@ -218,3 +223,18 @@ def vector_to_parameters(vec: DeviceArray, parameters: Iterable[DeviceArray]) ->
             start += array.numel()
         for array, part in zip(arrays, parts, strict=True):
             array.copy_(part)
+
+
+def skip_init(module_cls: type[M], *args: Any, device: Any = "cpu", **kwargs: Any) -> M:
+    """module_cls(*args, device=device, **kwargs). What its parameters hold is not defined: here they are drawn as ever.
+
+    Raises RuntimeError for what is no class of modules, or takes no device.
+
+    >>> nn.utils.skip_init(nn.Linear, 2, 1).weight.shape
+    (1, 2)
+    """
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    return module_cls(*args, device=device, **kwargs)
