@@ -109,14 +109,6 @@ typedef void (*cpu_sines)(const float *x, float *sines, int64_t n, uint64_t quar
 /* The largest magnitude of neighbours; NaN if one is. */
 typedef float (*cpu_magnitude)(const float *x, int64_t n);
 
-/* The sum of the products of rows of n neighbours, a multiple of 16, that begin a_row and b_row after each other. */
-typedef double (*cpu_correlate)(const void *a, const void *b, int64_t rows, int64_t n, int64_t a_row, int64_t b_row);
-
-/* lanes[l] += the sum of the n products a[i * a_step + l] * b[i * b_step + l], for CPU_CHANNELS of l. */
-#define CPU_CHANNELS 16
-typedef void (*cpu_correlate_channels)(const void *a, const void *b, int64_t n, int64_t a_step, int64_t b_step,
-                                       void *lanes);
-
 /* n elements of one entry of an update, its arrays in float or double. */
 typedef void (*cpu_update_row)(char *const *data, int64_t n, const double *number);
 
@@ -155,10 +147,8 @@ typedef struct {
     cpu_pool_pick pool_pick[4];
     cpu_pool_give pool_give[4];
     cpu_pool_scatter pool_scatter[4];
-    cpu_pool_pairs pool_pairs[4];                 /* the same; NULL for the half types */
-    cpu_correlate correlate[2];                   /* float32, float64 */
-    cpu_correlate_channels correlate_channels[2]; /* the same */
-    const cpu_update_row *updates[2];             /* float32, float64 */
+    cpu_pool_pairs pool_pairs[4];     /* the same; NULL for the half types */
+    const cpu_update_row *updates[2]; /* float32, float64 */
     const cpu_random_parts *random;
     const cpu_norm_parts *norm[2];        /* float32, float64 */
     cpu_cell_row cells[2][2 * DT_NCELLS]; /* the same: the steps, then their gradients */
