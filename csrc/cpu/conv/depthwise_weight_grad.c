@@ -5,6 +5,7 @@
 #include "conv.h"
 
 #define CHANNELS_JOINED 128 /* patches whose products are added up one after the other */
+#define CHANNELS_ACROSS 32  /* of them in a row, so that the rows of x stay in the first cache */
 #define PLANES_JOINED 2048  /* the same, in lanes */
 
 static void
@@ -40,6 +41,19 @@ cut_planes(conv_weight_grad *job)
     return true;
 }
 
+/* The patches of an image in parts, in whose rows and columns. */
+static void
+cut_patches(conv_weight_grad *job)
+{
+    const int64_t *result = job->rows.conv.result;
+    conv_tiles *t = &job->rows.tiles;
+    t->across = CPU_CEIL_DIV(result[1], CHANNELS_ACROSS);
+    t->columns = CPU_CEIL_DIV(result[1], t->across);
+    t->rows = CPU_MIN(CHANNELS_JOINED / t->columns, result[0]);
+    t->down = CPU_CEIL_DIV(result[0], t->rows);
+    t->rows = CPU_CEIL_DIV(result[0], t->down);
+}
+
 static dt_status
 add_channels(conv_weight_grad *job, int64_t patches, dt_error *err)
 {
@@ -52,6 +66,7 @@ add_channels(conv_weight_grad *job, int64_t patches, dt_error *err)
     }
     job->lanes = job->sums + n;
     job->joined = CHANNELS_JOINED;
+    cut_patches(job);
     cpu_parallel(blocks, CPU_CEIL_DIV(CPU_GRAIN, patches * job->taps * lanes), run_channels, job);
     dt_free(job->sums);
     return DT_OK;
