@@ -53,6 +53,16 @@ typedef struct {
     int64_t width, height, pad, first, rows, columns, grad_row;
 } weight_plane;
 
+#define SPREAD_LINE 1024 /* numbers of a row of the gradient, with zeros before and behind it */
+#define SPREAD_BEFORE DEPTHWISE_LANES
+
+/* The gradient of an input. rows: as above; no x. */
+typedef struct conv_input_grad {
+    conv_rows rows;
+    const void *grad;
+    void *x;
+} conv_input_grad;
+
 /* Rows and columns [0, 1) of a weight that lie in the image; offset: of the weight's corner, which may not. */
 typedef struct {
     int64_t rows[2], columns[2], offset;

@@ -40,6 +40,7 @@ typedef void (*gemm_pack)(void *panel, const void *from, int64_t across, int64_t
 
 struct conv_rows;
 struct conv_weight_grad;
+struct conv_input_grad;
 
 /* Numbers of one dtype, read into accumulators and written back. */
 typedef struct {
@@ -59,6 +60,8 @@ typedef struct {
     void (*weight_channels)(const struct conv_weight_grad *job, int64_t begin, int64_t end);
     void (*weight_planes)(const struct conv_weight_grad *job, int64_t begin, int64_t end);
     int64_t lanes;
+    /* the same of its input, planes */
+    void (*spread_planes)(const struct conv_input_grad *job, int64_t begin, int64_t end);
     /* scores of attention become weights: attention/weigh.inc */
     double (*weigh)(void *row, const void *added, int64_t n, double *top, double *sum);
 } gemm_dtype;
