@@ -98,6 +98,10 @@ typedef void (*cpu_pool_pick)(void *largest, int32_t *where, const void *x, int6
 typedef void (*cpu_pool_scatter)(void *out, const int32_t *where, const void *grad, int64_t apart, int64_t stride,
                                  int64_t n);
 
+/* What came for them, at least 16, at the largest entry of each, and 0 at the others. */
+typedef void (*cpu_pool_pairs_grad)(const void *upper, const void *lower, const void *grad, void *out_upper,
+                                    void *out_lower, int64_t n);
+
 /* A window: begin, end and step of its rows and columns, and how far those of x and out are apart. */
 typedef struct {
     int64_t rows[3], columns[3], x_row, x_column, out_row, out_column;
@@ -170,6 +174,7 @@ typedef struct {
     cpu_pool_give pool_window[4];
     cpu_pool_prepare pool_prepare[4];
     cpu_pool_spread pool_plane[4];
+    cpu_pool_pairs_grad pool_pairs_grad[4];
     cpu_pool_scatter pool_scatter[4];
     cpu_pool_pairs pool_pairs[4];     /* the same; NULL for the half types */
     const cpu_update_row *updates[2]; /* float32, float64 */

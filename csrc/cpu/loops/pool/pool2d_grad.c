@@ -18,6 +18,7 @@ typedef struct {
     cpu_pool_plane plane; /* of pitch 0: it has no room */
     cpu_pool_prepare prepare;
     cpu_pool_spread spread;
+    cpu_pool_pairs_grad pairs; /* or NULL */
 } grad_job;
 
 static void
@@ -85,6 +86,25 @@ clear_part(const grad_job *job, char *out, int64_t n)
         for (int64_t w = 0; w < (rows ? 1 : shape[3]); w++) {
             memset(out + (h * os[2] + w * os[3]) * job->size, 0, nbytes);
         }
+    }
+}
+
+/* A plane of windows of 2 x 2 beside each other; a last row or column may be in none. */
+static void
+grad_pairs(const grad_job *job, const char *x, const char *grad, char *out)
+{
+    const int64_t *xs = job->x->strides, *gs = job->grad->strides, *os = job->out->strides, *shape = job->out->shape;
+    const int64_t *results = job->grad->shape, row = os[2] * job->size, x_row = xs[2] * job->itemsize;
+    const size_t rest = (size_t)((shape[3] - 2 * results[3]) * job->size);
+    for (int64_t p = 0; p < results[2]; p++) {
+        char *upper = out + 2 * p * row;
+        job->pairs(x + 2 * p * x_row, x + (2 * p + 1) * x_row, grad + p * gs[2] * job->itemsize, upper, upper + row,
+                   results[3]);
+        memset(upper + 2 * results[3] * job->size, 0, rest);
+        memset(upper + row + 2 * results[3] * job->size, 0, rest);
+    }
+    for (int64_t h = 2 * results[2]; h < shape[2]; h++) {
+        memset(out + h * row, 0, (size_t)(shape[3] * job->size));
     }
 }
 
@@ -158,6 +178,10 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
         const char *x = (const char *)dt_array_data(job->x) + (image * xs[0] + channel * xs[1]) * job->itemsize;
         const char *grad = (const char *)dt_array_data(job->grad) + (image * gs[0] + channel * gs[1]) * job->itemsize;
         char *out = (char *)dt_array_data(job->out) + (image * os[0] + channel * os[1]) * job->size;
+        if (job->pairs != NULL) {
+            grad_pairs(job, x, grad, out);
+            continue;
+        }
         if (plane.pitch > 0) {
             job->spread(&plane, x, grad, out);
             continue;
@@ -197,7 +221,9 @@ cpu_max_pool2d_grad(const dt_array *x, const dt_array *grad, const dt_pool2d_par
         .prepare = loops->pool_prepare[dtype],
         .spread = loops->pool_plane[dtype],
     };
-    if (!line) {
+    if (!line && is_pairs(x, params, grad) && out->strides[3] == 1 && grad->shape[3] >= POOL_LANES) {
+        job.pairs = loops->pool_pairs_grad[dtype];
+    } else if (!line) {
         lay_out(&job);
     }
     const int64_t parts = x->shape[0] * CPU_CEIL_DIV(x->shape[1], job.channels);
