@@ -97,8 +97,9 @@ cpu_depthwise_weight_grad(const dt_array *x, const dt_array *grad, const struct 
         .taps = conv->kernel[0] * conv->kernel[1],
     };
     *made = true;
-    if (multiplier == 1 && conv->x_channel == 1 && grad->strides[1] == 1 &&
-        job.rows.outputs >= cpu_gemm_parts(job.rows.dtype)->lanes) {
+    const gemm_dtype *parts = cpu_gemm_parts(job.rows.dtype);
+    if (parts->weight_channels != NULL && multiplier == 1 && conv->x_channel == 1 && grad->strides[1] == 1 &&
+        job.rows.outputs >= parts->lanes) {
         return add_channels(&job, patches, err);
     }
     *made = cut_planes(&job);

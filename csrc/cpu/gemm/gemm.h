@@ -56,7 +56,8 @@ typedef struct {
     /* a depthwise convolution where channels lie side by side, rows of the result; of 3 x 3, rows of its planes; in
      * tiles; number by number */
     void (*depthwise[4])(const struct conv_rows *job, int64_t begin, int64_t end);
-    /* the gradient of a depthwise weight: vectors of `lanes` channels; planes, by output */
+    /* the gradient of a depthwise weight: vectors of `lanes` channels, NULL for the half types, which
+     * would be converted once for each tap; planes, by output */
     void (*weight_channels)(const struct conv_weight_grad *job, int64_t begin, int64_t end);
     void (*weight_planes)(const struct conv_weight_grad *job, int64_t begin, int64_t end);
     int64_t lanes;
