@@ -96,6 +96,57 @@ def test_conv2d_of_many_numbers(last):
 
 
 
+def depthwise_sizes():
+    """Around the ends of vectors and blocks: width of the result, channels, kernel, stride, padding, dilation, outputs."""
+    for stride in (1, 2, 3):
+        for width in (1, 2, 7, 15, 16, 17, 31, 33, 57):
+            yield width, 3, 3, stride, width % 2, 1, 1
+        for channels in (1, 4, 7, 8, 15, 16, 17, 33, 40):
+            yield 6, channels, 3, stride, 1, 1, 1
+    for kernel, padding, dilation in ((1, 0, 1), (2, 1, 1), (5, 2, 1), (7, 3, 1), (3, 2, 2), (4, 5, 3), (11, 4, 1)):
+        for stride in (1, 2):
+            yield 9, 18, kernel, stride, padding, dilation, 1
+            yield 9, 3, kernel, stride, padding, dilation, 1
+    for outputs in (2, 3, 5):
+        yield 9, 17, 3, 2, 1, 1, outputs
+    for padding in (0, 1, 2, 3, 4):
+        yield 13, 5, 3, 2, padding, 1, 1
+        yield 13, 18, 3, 1, padding, 1, 1
+
+
+@pytest.mark.parametrize("dtype", list(EPS))
+@pytest.mark.parametrize("last", [False, True])
+def test_depthwise(dtype, last):
+    rng = np.random.default_rng(3)
+    for width, channels, kernel, stride, padding, dilation, outputs in depthwise_sizes():
+        size = (width - 1) * stride + (kernel - 1) * dilation + 1 - 2 * padding
+        if size < 1:
+            continue
+        shape = (2, channels, size + width % stride, size + stride - 1)
+        x = numbers(rng, shape, dtype, "cpu", last).requires_grad_()
+        w = numbers(rng, (channels * outputs, 1, kernel, kernel), dtype, "cpu", False).requires_grad_()
+        parameters = stride, padding, dilation, channels
+        grad = numbers(rng, dt.conv2d(x.detach(), w.detach(), None, *parameters).shape, dtype, "cpu", last)
+        for own, exact, bound in zip(*both(x, w, grad, *parameters), strict=True):
+            error = (own.double() - exact.detach()).abs()
+            smallest = 2.0**-24 if dtype == "float16" else 0.0
+            assert (error <= 8 * EPS[dtype] * bound.detach() + smallest).all().item(), (shape, kernel, *parameters)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_depthwise_weights_get_no_infinity_that_they_never_met(stride, last):
+    """The last column of x is under no tap but the last one, and under that one in no window but the last."""
+    size = {1: 9, 2: 17}[stride]
+    values = np.ones((1, 16, size, size), "float32")
+    values[..., -1] = np.inf
+    x, w = dt.tensor(values), dt.ones((16, 1, 3, 3), requires_grad=True)
+    x = channels_last(x) if last else x
+    y = dt.conv2d(x, w, None, stride, 0, 1, 16)
+    (own,) = dt.autograd.grad(y.sum(), w)
+    assert np.isfinite(own.numpy()[..., :2]).all() and np.isinf(own.numpy()[..., 2]).all()
+
+
 def test_the_same_bits_for_any_number_of_threads():
     draw, rng = random.Random(7), np.random.default_rng(7)
     before = dt.get_num_threads()
@@ -117,11 +168,14 @@ def test_the_same_bits_for_any_number_of_threads():
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("parameters", [(2,), (3, 2, 1), (3, 1, 1, 2), ((2, 3), (3, 1), (1, 1)), (2, 1, 1, 5)])
+@pytest.mark.parametrize(
+    "parameters",
+    [(2,), (3, 2, 1), (3, 1, 1, 2), ((2, 3), (3, 1), (1, 1)), (2, 1, 1, 5), (3, 2, 0), (5, 2, 2), (3, 3, 1, 2)],
+)
 def test_max_pool2d(device, last, parameters):
     """Integers: sums are exact. Ties go to the first, NaN to the last."""
     rng = np.random.default_rng(5)
-    for shape in ((2, 3, 9, 11), (1, 70, 7, 8), (2, 9, 5, 300)):
+    for shape in ((2, 3, 9, 11), (1, 70, 7, 8), (2, 9, 5, 300), (1, 17, 33, 32), (1, 2, 8, 67), (1, 1, 90, 100)):
         values = rng.integers(-3, 4, shape).astype("float32")
         values[rng.random(shape) < 0.2] = -np.inf
         x = dt.tensor(values, device=device)

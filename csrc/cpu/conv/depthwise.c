@@ -3,7 +3,7 @@
  * has a place and columns that a stride keeps apart lie side by side. */
 #include "depthwise.h"
 
-#define LANES 16 /* no vector has more */
+#define LANES DEPTHWISE_LANES
 #define TILE_COLUMNS 256
 
 typedef struct {
@@ -20,8 +20,8 @@ run_part(void *ctx, int64_t begin, int64_t end)
 
 /* Cuts planes into bands of rows; whether the weight is of 3 x 3, its middle column always in the image, and a band can
  * be held behind a line of zeros of `pitch` numbers. */
-static bool
-cut_bands(conv_rows *job)
+bool
+cpu_cut_bands(conv_rows *job)
 {
     const struct cpu_conv *conv = &job->conv;
     const int64_t stride = conv->stride[0], columns = conv->result[1];
@@ -42,8 +42,8 @@ cut_bands(conv_rows *job)
 }
 
 /* Cuts planes into tiles; whether one can hold what it needs. */
-static bool
-cut_tiles(conv_rows *job)
+bool
+cpu_cut_tiles(conv_rows *job)
 {
     const struct cpu_conv *conv = &job->conv;
     int64_t numbers = DEPTHWISE_TILE / (job->dtype == DT_FLOAT64 ? 8 : 4);
@@ -116,7 +116,7 @@ cpu_depthwise(conv_rows *job, int64_t images, dt_error *err)
     if (conv->x_channel == 1 && job->out_channel == 1 && job->multiplier == 1 && job->outputs >= LANES) {
         return run_rows(job, images, err);
     }
-    int way = cut_bands(job) ? 1 : cut_tiles(job) ? 2 : 3;
+    int way = cpu_cut_bands(job) ? 1 : cpu_cut_tiles(job) ? 2 : 3;
     if (way < 3) {
         int64_t work = job->tiles.rows * job->tiles.columns * taps;
         cpu_parallel(images * job->outputs * job->tiles.down * job->tiles.across, CPU_CEIL_DIV(CPU_GRAIN, work),

@@ -2,7 +2,7 @@
  * weight turned over. A stride cuts the input into phases: entries with the same place between two steps get the same
  * taps, and those of a phase are the result of one convolution of stride 1. Where planes are small beside the weight,
  * all images are one product with channels side by side, and copied to their planes: a product of each image would pack
- * the weight again. */
+ * the weight again. Planes of the commonest depthwise convolutions with a stride of 2 are made in one go. */
 #include "conv.h"
 
 #define COPIED_NUMBERS 2 /* of the weight, take as long to pack as one of the input to copy */
@@ -180,6 +180,49 @@ run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *
     return cpu_copy(&result, &part, false, err);
 }
 
+static void
+spread_part(void *ctx, int64_t begin, int64_t end)
+{
+    const conv_input_grad *job = ctx;
+    cpu_gemm_parts(job->rows.dtype)->spread_planes(job, begin, end);
+}
+
+/* Whether the convolution is depthwise, of 3 x 3, with a stride of 2, and what of its planes is needed at a time can be
+ * held. */
+static bool
+is_spread(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out)
+{
+    bool found = weight->shape[1] == 1 && weight->shape[0] == params->groups && out->strides[1] != 1;
+    for (int i = 0; i < 2; i++) {
+        found = found && weight->shape[2 + i] == 3 && params->dilation[i] == 1 && params->stride[i] == 2 &&
+                params->pad_before[i] >= 0;
+    }
+    const int64_t most = SPREAD_LINE - SPREAD_BEFORE - 3 * DEPTHWISE_LANES; /* a vector may begin in the row */
+    return found && grad->shape[3] <= most && out->shape[3] / 2 <= most - params->pad_before[1] / 2;
+}
+
+static void
+spread_planes(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out)
+{
+    conv_input_grad job = {
+        .rows =
+            {
+                .conv = conv_geometry(out, weight, grad, params),
+                .dtype = (dt_dtype)grad->dtype,
+                .weight = dt_array_data(weight),
+                .channels = out->shape[1],
+                .out_image = grad->strides[0],
+                .out_channel = grad->strides[1],
+                .out_row = grad->strides[2],
+                .out_column = grad->strides[3],
+            },
+        .grad = dt_array_data(grad),
+        .x = dt_array_data(out),
+    };
+    const int64_t work = CPU_MAX(out->shape[2] * out->shape[3] * 3, 1);
+    cpu_parallel(out->shape[0] * out->shape[1], CPU_CEIL_DIV(CPU_GRAIN, work), spread_part, &job);
+}
+
 dt_status
 cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, dt_array *out,
                       bool *made, dt_error *err)
@@ -188,15 +231,22 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
     if (dt_array_numel(grad) == 0) {
         return clear(out, err);
     }
+    if (is_spread(grad, weight, params, out)) {
+        spread_planes(grad, weight, params, out);
+        return DT_OK;
+    }
     int64_t stride[2], phases[2], most = out->shape[0] * out->shape[1];
     for (int i = 0; i < 2; i++) {
         stride[i] = grad->shape[2 + i] == 1 ? 1 : params->stride[i]; /* a step that is never taken */
         phases[i] = CPU_MIN(stride[i], out->shape[2 + i]);           /* the others have no entries */
         most *= CPU_CEIL_DIV(out->shape[2 + i], stride[i]);
     }
-    const bool lines = out->strides[1] == 1 && out->shape[1] > 1;
+    const bool lines = out->strides[1] == 1 && out->shape[1] > 1, strided = stride[0] > 1 || stride[1] > 1;
     const bool joined = dt_array_numel(weight) / COPIED_NUMBERS > most / CPU_MAX(out->shape[0] - 1, 1);
-    const bool apart = stride[0] > 1 || stride[1] > 1 || (joined && !lines && out->shape[0] > 1);
+    /* channels side by side are long enough to be written apart, if no product makes them */
+    const bool depthwise =
+        lines && grad->strides[1] == 1 && weight->shape[1] == 1 && weight->shape[0] == params->groups;
+    const bool apart = (strided && !depthwise) || (joined && !lines && out->shape[0] > 1);
     const size_t itemsize = dt_itemsize((dt_dtype)grad->dtype);
     const size_t turned = params->groups > 1 ? (size_t)dt_array_numel(weight) * itemsize : 0;
     const size_t nweights = (turned + 63) & ~(size_t)63, nbytes = nweights + (apart ? (size_t)most * itemsize : 0);

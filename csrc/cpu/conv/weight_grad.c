@@ -1,9 +1,8 @@
 /* weight_grad.c: what the gradient of a convolution's result gives its weight: products of that gradient (outputs,
  * patches) with patches (patches, channels and taps). Some patches at a time are laid out, where they cannot be read in
  * place, and added to what is there: never those of a whole batch. Of few outputs the product is made the other way
- * round, which reads patches where they were laid. With one channel a group, planes are correlated tap by tap; where
- * channels lie side by side, some of them at once. What is added up apart follows from the shapes alone, and is joined
- * in one order. */
+ * round, which reads patches where they were laid. What is added up apart follows from the shapes alone, and is joined
+ * in one order. With one channel a group there is another way (depthwise_weight_grad.c). */
 #include "../loops/loops.h"
 #include "conv.h"
 
@@ -14,9 +13,7 @@
 #define IN_ROWS 128   /* outputs of a group: patches are the rows of a product */
 #define SLICE 1024    /* patches that are worth sums of their own */
 #define IN_PLACE 128  /* patches evenly apart that are worth a product */
-#define FEW_OUTPUTS 4 /* of a group: planes are correlated */
-#define PLANE_BYTES 65536
-#define LANES 16
+#define FEW_OUTPUTS 4 /* of a group with one channel: there is little to gain from products */
 
 /* Sums of one (slice, group, block of channels) each, (outputs, columns), or turned; columns are (channel, tap), or
  * (tap, channel) where channels lie side by side. */
@@ -37,13 +34,6 @@ typedef struct {
     atomic_flag err_taken;
     atomic_int status;
 } weight_job;
-
-/* Rows of a plane of the result at a time, with the rows of x that they need: columns that a stride keeps apart lie
- * side by side, in stride[1] lines of `pitch` numbers; what is missing is 0. */
-typedef struct {
-    const weight_job *job;
-    int64_t rows, pitch, grad_pitch, in_rows;
-} plane_job;
 
 static int64_t
 columns_of(const weight_job *job, int64_t block)
@@ -264,86 +254,7 @@ run_products(weight_job *job, dt_error *err)
     return rc;
 }
 
-/* ---------------------------------------------------------------- one channel a group */
-
-static bool
-cut_planes(plane_job *p)
-{
-    const struct cpu_conv *conv = &p->job->conv;
-    const int64_t numbers = PLANE_BYTES / p->job->size, reach = (conv->kernel[1] - 1) * conv->dilation[1];
-    const int64_t below = (conv->kernel[0] - 1) * conv->dilation[0] + 1;
-    p->grad_pitch = CPU_CEIL_DIV(conv->result[1], LANES) * LANES;
-    if (conv->stride[1] > numbers || reach > numbers || p->grad_pitch > numbers || p->job->taps > DEPTHWISE_TAPS) {
-        return false;
-    }
-    p->pitch = p->grad_pitch + reach / conv->stride[1];
-    const int64_t line = p->pitch * conv->stride[1];
-    if (line > numbers || below > numbers / line || conv->stride[0] > numbers) {
-        return false;
-    }
-    const int64_t left = numbers - below * line;
-    p->rows = CPU_MIN(left / (line * conv->stride[0] + p->grad_pitch), conv->result[0]);
-    p->in_rows = (p->rows - 1) * conv->stride[0] + below;
-    return p->rows > 0;
-}
-
-static void
-run_planes(void *ctx, int64_t begin, int64_t end)
-{
-    const plane_job *p = ctx;
-    const weight_job *job = p->job;
-    _Alignas(64) char lines[PLANE_BYTES];
-    for (int64_t k = begin; k < end; k++) {
-        BY_DTYPE(correlate_plane, job->x->dtype)(p, lines, k);
-    }
-}
-
-/* Groups of one output, CPU_CHANNELS at a time, side by side in x and the gradient: a part of the last that another has
- * too is made twice and written once. */
-static void
-run_channels(void *ctx, int64_t begin, int64_t end)
-{
-    const weight_job *job = ctx;
-    const struct cpu_conv *conv = &job->conv;
-    const int64_t *gs = job->grad->strides, *os = job->out->strides;
-    const bool wide = job->size == sizeof(double);
-    const cpu_correlate_channels correlate = cpu_loops_here()->correlate_channels[wide];
-    for (int64_t item = begin; item < end; item++) {
-        const int64_t own = item * CPU_CHANNELS, first = CPU_MIN(own, job->groups - CPU_CHANNELS);
-        for (int64_t tap = 0; tap < job->taps; tap++) {
-            const int64_t r = tap / conv->kernel[1], s = tap % conv->kernel[1];
-            double sums[CPU_CHANNELS] = {0};
-            for (int64_t t = 0; t < job->patches; t += conv->result[1]) {
-                double lanes[CPU_CHANNELS] = {0}; /* room for either type */
-                const conv_run run = conv_next_run(conv, t, conv->result[1]);
-                const conv_span in = conv_clip(conv, &run, r, s);
-                const int64_t row = t / conv->result[1];
-                const int64_t at = row / conv->result[0] * gs[0] + row % conv->result[0] * gs[2] + in.begin * gs[3];
-                correlate((const char *)dt_array_data(job->grad) + (at + first) * job->size,
-                          (const char *)dt_array_data(job->x) + (in.offset + first) * job->size, in.end - in.begin,
-                          gs[3], conv->stride[1] * conv->x_column, lanes);
-                for (int l = 0; l < CPU_CHANNELS; l++) {
-                    sums[l] += wide ? lanes[l] : (double)((const float *)(const void *)lanes)[l];
-                }
-            }
-            for (int64_t k = own; k < first + CPU_CHANNELS; k++) {
-                char *to = (char *)dt_array_data(job->out) + (k * os[0] + r * os[2] + s * os[3]) * job->size;
-                if (wide) {
-                    *(double *)(void *)to = sums[k - first];
-                } else {
-                    *(float *)(void *)to = (float)sums[k - first];
-                }
-            }
-        }
-    }
-}
-
-static bool
-has_lines_of_channels(const weight_job *job)
-{
-    return job->compute == (dt_dtype)job->x->dtype && job->outputs == 1 && job->groups >= CPU_CHANNELS &&
-           job->conv.x_channel == 1 && job->grad->strides[1] == 1;
-}
+/* ---------------------------------------------------------------- the slot */
 
 dt_status
 cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
@@ -373,14 +284,12 @@ cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_
     for (int i = 0; i < 2; i++) {
         job.conv.stride[i] = job.conv.result[i] == 1 ? 1 : job.conv.stride[i]; /* a step that is never taken */
     }
-    plane_job planes = {.job = &job};
-    if (job.channels == 1 && has_lines_of_channels(&job)) {
-        cpu_parallel(CPU_CEIL_DIV(job.groups, CPU_CHANNELS), 1, run_channels, &job);
-        return DT_OK;
-    }
-    if (job.channels == 1 && job.outputs < FEW_OUTPUTS && cut_planes(&planes)) {
-        cpu_parallel(out->shape[0], CPU_CEIL_DIV(CPU_GRAIN, job.patches * job.taps), run_planes, &planes);
-        return DT_OK;
+    if (job.channels == 1 && job.outputs < FEW_OUTPUTS) {
+        bool found;
+        DT_TRY(cpu_depthwise_weight_grad(x, grad, &job.conv, job.outputs, out, &found, err));
+        if (found) {
+            return DT_OK;
+        }
     }
     return run_products(&job, err);
 }

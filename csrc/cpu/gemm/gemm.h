@@ -39,6 +39,8 @@ typedef void (*gemm_pack)(void *panel, const void *from, int64_t across, int64_t
                           int64_t width, const int32_t *places);
 
 struct conv_rows;
+struct conv_weight_grad;
+struct conv_input_grad;
 
 /* Numbers of one dtype, read into accumulators and written back. */
 typedef struct {
@@ -54,6 +56,13 @@ typedef struct {
     /* a depthwise convolution where channels lie side by side, rows of the result; of 3 x 3, rows of its planes; in
      * tiles; number by number */
     void (*depthwise[4])(const struct conv_rows *job, int64_t begin, int64_t end);
+    /* the gradient of a depthwise weight: vectors of `lanes` channels, NULL for the half types, which
+     * would be converted once for each tap; planes, by output */
+    void (*weight_channels)(const struct conv_weight_grad *job, int64_t begin, int64_t end);
+    void (*weight_planes)(const struct conv_weight_grad *job, int64_t begin, int64_t end);
+    int64_t lanes;
+    /* the same of its input, planes */
+    void (*spread_planes)(const struct conv_input_grad *job, int64_t begin, int64_t end);
     /* scores of attention become weights: attention/weigh.inc */
     double (*weigh)(void *row, const void *added, int64_t n, double *top, double *sum);
 } gemm_dtype;

@@ -94,11 +94,37 @@ typedef void (*cpu_pool_line)(void *acc, const void *x, int64_t stride, int64_t 
  * largest, and where[i] is tap. where[i] is POOL_NOWHERE before the first. */
 #define POOL_NOWHERE INT32_MIN
 typedef void (*cpu_pool_pick)(void *largest, int32_t *where, const void *x, int64_t stride, int32_t tap, int64_t n);
-/* out[i] += grad[i] where where[i] is tap; out is of the accumulator's type. */
-typedef void (*cpu_pool_give)(void *out, const int32_t *where, const void *grad, int32_t tap, int64_t n);
 /* out[where[i] + i * apart] += grad[i * stride], but for POOL_NOWHERE: a dilated window may miss the image. */
 typedef void (*cpu_pool_scatter)(void *out, const int32_t *where, const void *grad, int64_t apart, int64_t stride,
                                  int64_t n);
+
+/* What came for them, at least 16, at the largest entry of each, and 0 at the others. */
+typedef void (*cpu_pool_pairs_grad)(const void *upper, const void *lower, const void *grad, void *out_upper,
+                                    void *out_lower, int64_t n);
+
+/* A window: begin, end and step of its rows and columns, and how far those of x and out are apart. */
+typedef struct {
+    int64_t rows[3], columns[3], x_row, x_column, out_row, out_column;
+} cpu_pool_window;
+/* For n channels side by side: what came is added to out where the largest is; x and out stand at the image. */
+typedef void (*cpu_pool_give)(const cpu_pool_window *window, const void *x, const void *grad, void *out, int64_t n);
+
+/* A plane of x in lines, its columns that a stride keeps apart side by side: `stride` lines of `pitch` for each row,
+ * -inf where there is no entry; and as many sums. The windows of a row are read by vectors: the entries of tap s of a
+ * row begin at places[s], and first[i] is the first of window i that lies in the image, or negative. Where windows find
+ * their largest entry, and what came for them, stands in rows of `windows`, with a margin before them. */
+#define CPU_POOL_NUMBERS 8192
+#define CPU_POOL_TAPS 32 /* of a row or column */
+typedef struct {
+    int64_t height, width, results[2], kernel[2], dilation[2];
+    int64_t stride, stride_down, pad, pad_above, pitch, held, windows, margin;
+    int64_t x_row, x_column, grad_row, grad_column, out_row, out_column;
+    int64_t places[CPU_POOL_TAPS], phase[CPU_POOL_TAPS];
+    void *laid, *sums, *first, *where, *grads;
+} cpu_pool_plane;
+/* The gradient of a plane, whose lines were prepared once. */
+typedef void (*cpu_pool_prepare)(const cpu_pool_plane *plane);
+typedef void (*cpu_pool_spread)(const cpu_pool_plane *plane, const void *x, const void *grad, void *out);
 
 /* The largest of n windows of 2 x 2 side by side in two rows. */
 typedef void (*cpu_pool_pairs)(void *out, const void *upper, const void *lower, int64_t n);
@@ -108,14 +134,6 @@ typedef void (*cpu_sines)(const float *x, float *sines, int64_t n, uint64_t quar
 
 /* The largest magnitude of neighbours; NaN if one is. */
 typedef float (*cpu_magnitude)(const float *x, int64_t n);
-
-/* The sum of the products of rows of n neighbours, a multiple of 16, that begin a_row and b_row after each other. */
-typedef double (*cpu_correlate)(const void *a, const void *b, int64_t rows, int64_t n, int64_t a_row, int64_t b_row);
-
-/* lanes[l] += the sum of the n products a[i * a_step + l] * b[i * b_step + l], for CPU_CHANNELS of l. */
-#define CPU_CHANNELS 16
-typedef void (*cpu_correlate_channels)(const void *a, const void *b, int64_t n, int64_t a_step, int64_t b_step,
-                                       void *lanes);
 
 /* n elements of one entry of an update, its arrays in float or double. */
 typedef void (*cpu_update_row)(char *const *data, int64_t n, const double *number);
@@ -153,12 +171,13 @@ typedef struct {
     const cpu_softmax_grad_parts *softmax_grad[2];
     cpu_pool_line pool_largest[4], pool_sum[4]; /* float16, bfloat16, float32, float64 */
     cpu_pool_pick pool_pick[4];
-    cpu_pool_give pool_give[4];
+    cpu_pool_give pool_window[4];
+    cpu_pool_prepare pool_prepare[4];
+    cpu_pool_spread pool_plane[4];
+    cpu_pool_pairs_grad pool_pairs_grad[4];
     cpu_pool_scatter pool_scatter[4];
-    cpu_pool_pairs pool_pairs[4];                 /* the same; NULL for the half types */
-    cpu_correlate correlate[2];                   /* float32, float64 */
-    cpu_correlate_channels correlate_channels[2]; /* the same */
-    const cpu_update_row *updates[2];             /* float32, float64 */
+    cpu_pool_pairs pool_pairs[4];     /* the same; NULL for the half types */
+    const cpu_update_row *updates[2]; /* float32, float64 */
     const cpu_random_parts *random;
     const cpu_norm_parts *norm[2];        /* float32, float64 */
     cpu_cell_row cells[2][2 * DT_NCELLS]; /* the same: the steps, then their gradients */

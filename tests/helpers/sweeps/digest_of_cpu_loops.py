@@ -84,6 +84,14 @@ def trained(x: dt.DeviceArray, weight: dt.DeviceArray, bias: dt.DeviceArray) -> 
     return dt.cat([g.flatten() for g in dt.autograd.grad(y, leaves, x * 0.5 + 1)])
 
 
+def pooled_gradient(x: dt.DeviceArray, *parameters: int) -> dt.DeviceArray:
+    """Of planes (C, H, W): the gradient of max_pool2d, for what came a part of x itself."""
+    leaf = x.detach().requires_grad_(True)
+    y = dt.max_pool2d(leaf, *parameters)
+    given = x.flatten()[-y.numel() :].reshape(y.shape)
+    return dt.autograd.grad(y, leaf, given)[0]
+
+
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
 EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
 SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
@@ -128,6 +136,10 @@ OPS |= {
     "log_softmax_grad of columns": lambda a, b: _C._test.softmax_grad(rows(b), rows(a), 0, True),
     "max_pool2d": lambda a, b: dt.max_pool2d(rows(a)[None], 3, 2, 1),
     "max_pool2d of pairs": lambda a, b: dt.max_pool2d(rows(a)[None], 2),
+    "max_pool2d, gradient": lambda a, b: pooled_gradient(rows(a)[None], 3, 2, 1),
+    "max_pool2d, gradient of long rows": lambda a, b: pooled_gradient(rows(a, 37)[None], 3, 2, 1),
+    "max_pool2d, gradient of pairs": lambda a, b: pooled_gradient(rows(a, 35)[None], 2),
+    "max_pool2d, gradient of channels": lambda a, b: pooled_gradient(rows(a, 19).T[:, None], (1, 3), 2, (0, 1)),
     "avg_pool2d": lambda a, b: dt.avg_pool2d(rows(a)[None], 3, 1, 1, count_include_pad=False),
     "pooled channels": lambda a, b: dt.avg_pool2d(dt.stack([rows(a)] * 9, 2).permute(2, 0, 1)[None], 2),
 }

@@ -24,8 +24,14 @@ CPU_ISA_AVX512
     (i), (i) + 2, (i) + 16, (i) + 18, (i) + 4, (i) + 6, (i) + 20, (i) + 22, (i) + 8, (i) + 10, (i) + 24, (i) + 26,     \
         (i) + 12, (i) + 14, (i) + 28, (i) + 30
 #define JOINED_F32 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15
+#define PARTED_F32 0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15
+#define ZIP_F32(i)                                                                                                     \
+    (i), (i) + 16, (i) + 1, (i) + 17, (i) + 2, (i) + 18, (i) + 3, (i) + 19, (i) + 4, (i) + 20, (i) + 5, (i) + 21,      \
+        (i) + 6, (i) + 22, (i) + 7, (i) + 23
 #define TWOS_F64(i) (i), (i) + 8, (i) + 2, (i) + 10, (i) + 4, (i) + 12, (i) + 6, (i) + 14
 #define JOINED_F64 0, 2, 4, 6, 1, 3, 5, 7
+#define PARTED_F64 0, 4, 1, 5, 2, 6, 3, 7
+#define ZIP_F64(i) (i), (i) + 8, (i) + 1, (i) + 9, (i) + 2, (i) + 10, (i) + 3, (i) + 11
 #define TRANSPOSE_F32 transpose_f32
 #define TRANSPOSE_F64 transpose_f64
 #define V_PACK_F32 __m256

@@ -20,8 +20,12 @@ typedef double double_2 __attribute__((vector_size(16), may_alias));
 #define FMA_F64(a, b, c) ((a) * (b) + (c))
 #define TWOS_F32(i) (i), (i) + 2, (i) + 4, (i) + 6
 #define JOINED_F32 0, 1, 2, 3
+#define PARTED_F32 0, 1, 2, 3
+#define ZIP_F32(i) (i), (i) + 4, (i) + 1, (i) + 5
 #define TWOS_F64(i) (i), (i) + 2
 #define JOINED_F64 0, 1
+#define PARTED_F64 0, 1
+#define ZIP_F64(i) (i), (i) + 2
 #define V_PACK_F32 float_4
 #define V_PACK_F64 double_2
 #include "../gemm.inc"

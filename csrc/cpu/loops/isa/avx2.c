@@ -8,6 +8,7 @@
 CPU_ISA_AVX2
 
 #define SET avx2
+#define VECTOR_BYTES 32
 #define HAS_F16C 1
 #define HAS_FMA 1
 #define HAS_INT64_CASTS 0

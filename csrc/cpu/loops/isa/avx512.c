@@ -8,6 +8,7 @@
 CPU_ISA_AVX512
 
 #define SET avx512
+#define VECTOR_BYTES 64
 #define HAS_F16C 1
 #define HAS_FMA 1
 #define HAS_INT64_CASTS 1

@@ -3,6 +3,7 @@
 #include "../loops.h"
 
 #define SET generic
+#define VECTOR_BYTES 16
 #define HAS_F16C 0
 #define HAS_FMA 0
 #define HAS_INT64_CASTS 0

@@ -208,18 +208,6 @@ is_mean(const dt_array *x, const dt_pool2d_params *params, const dt_array *out)
            (out->shape[1] == 1 || out->strides[1] == 1);
 }
 
-/* Windows of 2 x 2 beside each other, all of them whole. */
-static bool
-is_pairs(const dt_array *x, const dt_pool2d_params *params, const dt_array *out)
-{
-    bool found = params->mode == DT_POOL_MAX && x->strides[3] == 1 && out->strides[3] == 1;
-    for (int d = 0; d < 2; d++) {
-        found = found && params->kernel[d] == 2 && params->stride[d] == 2 && params->padding[d] == 0 &&
-                params->dilation[d] == 1 && 2 * out->shape[2 + d] <= x->shape[2 + d];
-    }
-    return found;
-}
-
 dt_status
 cpu_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_array *indices, dt_error *err)
 {
@@ -247,7 +235,7 @@ cpu_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_
         .max = max,
         .channels = x->strides[1] == 1 && out->strides[1] == 1 && x->shape[1] >= 8,
     };
-    if (!lines.channels && is_pairs(x, params, out)) {
+    if (max && !lines.channels && is_pairs(x, params, out)) {
         lines.pairs = loops->pool_pairs[dtype - DT_FLOAT16];
     }
     int64_t length = lines.channels ? out->shape[1] * out->shape[3] : out->shape[3];

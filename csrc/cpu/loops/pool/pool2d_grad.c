@@ -1,9 +1,11 @@
 /* pool2d_grad.c: the gradient of the largest of windows: the largest entry of each is found anew, and is given what
  * came for it. A part owns what it adds to: a plane, or channels of an image that are neighbours in memory, which are
- * one line. The sums of an entry go from the first window over it to the last. */
+ * one line. A plane whose lines have room is made by vectors of windows, others entry by entry. The sums of an entry go
+ * from the first window over it to the last. */
 #include "pool2d.h"
 
-#define CHANNELS 64 /* of a part */
+#define CHANNELS 64   /* of a part */
+#define POOL_LANES 16 /* no vector has more */
 
 typedef struct {
     const dt_array *x, *grad, *out;
@@ -13,6 +15,10 @@ typedef struct {
     cpu_pool_pick pick;
     cpu_pool_give give;
     cpu_pool_scatter scatter;
+    cpu_pool_plane plane; /* of pitch 0: it has no room */
+    cpu_pool_prepare prepare;
+    cpu_pool_spread spread;
+    cpu_pool_pairs_grad pairs; /* or NULL */
 } grad_job;
 
 static void
@@ -27,26 +33,19 @@ set_nowhere(int32_t *where, int64_t n)
 static void
 grad_line(const grad_job *job, const char *x, const char *grad, char *out, int64_t p, int64_t q, int64_t n)
 {
-    double largest[CHANNELS]; /* room for either type */
-    int32_t where[CHANNELS];
     const dt_pool2d_params *params = job->params;
     const int64_t *xs = job->x->strides, *os = job->out->strides, *gs = job->grad->strides;
     const window rows = dilated_window(params, 0, p, job->x->shape[2]);
     const window columns = dilated_window(params, 1, q, job->x->shape[3]);
-    set_nowhere(where, n);
-    for (int give = 0; give < 2; give++) {
-        int32_t tap = 0;
-        for (int64_t i = rows.begin; i < rows.end; i += params->dilation[0]) {
-            for (int64_t j = columns.begin; j < columns.end; j += params->dilation[1], tap++) {
-                if (give) {
-                    job->give(out + (i * os[2] + j * os[3]) * job->size, where,
-                              grad + (p * gs[2] + q * gs[3]) * job->itemsize, tap, n);
-                } else {
-                    job->pick(largest, where, x + (i * xs[2] + j * xs[3]) * job->itemsize, 1, tap, n);
-                }
-            }
-        }
-    }
+    const cpu_pool_window here = {
+        .rows = {rows.begin, rows.end, params->dilation[0]},
+        .columns = {columns.begin, columns.end, params->dilation[1]},
+        .x_row = xs[2],
+        .x_column = xs[3],
+        .out_row = os[2],
+        .out_column = os[3],
+    };
+    job->give(&here, x, grad + (p * gs[2] + q * gs[3]) * job->itemsize, out, n);
 }
 
 /* n windows side by side in row p of a plane, from column first; where each finds its largest entry, as seen from its
@@ -90,6 +89,71 @@ clear_part(const grad_job *job, char *out, int64_t n)
     }
 }
 
+/* A plane of windows of 2 x 2 beside each other; a last row or column may be in none. */
+static void
+grad_pairs(const grad_job *job, const char *x, const char *grad, char *out)
+{
+    const int64_t *xs = job->x->strides, *gs = job->grad->strides, *os = job->out->strides, *shape = job->out->shape;
+    const int64_t *results = job->grad->shape, row = os[2] * job->size, x_row = xs[2] * job->itemsize;
+    const size_t rest = (size_t)((shape[3] - 2 * results[3]) * job->size);
+    for (int64_t p = 0; p < results[2]; p++) {
+        char *upper = out + 2 * p * row;
+        job->pairs(x + 2 * p * x_row, x + (2 * p + 1) * x_row, grad + p * gs[2] * job->itemsize, upper, upper + row,
+                   results[3]);
+        memset(upper + 2 * results[3] * job->size, 0, rest);
+        memset(upper + row + 2 * results[3] * job->size, 0, rest);
+    }
+    for (int64_t h = 2 * results[2]; h < shape[2]; h++) {
+        memset(out + h * row, 0, (size_t)(shape[3] * job->size));
+    }
+}
+
+/* Sets the plane, if its lines have room. */
+static void
+lay_out(grad_job *job)
+{
+    const dt_pool2d_params *params = job->params;
+    const int64_t *xs = job->x->strides, *gs = job->grad->strides, *os = job->out->strides;
+    cpu_pool_plane plane = {
+        .height = job->x->shape[2],
+        .width = job->x->shape[3],
+        .results = {job->grad->shape[2], job->grad->shape[3]},
+        .kernel = {params->kernel[0], params->kernel[1]},
+        .dilation = {params->dilation[0], params->dilation[1]},
+        .stride = job->grad->shape[3] == 1 ? 1 : params->stride[1], /* a step that is never taken */
+        .stride_down = params->stride[0],
+        .pad = params->padding[1],
+        .pad_above = params->padding[0],
+        .x_row = xs[2],
+        .x_column = xs[3],
+        .grad_row = gs[2],
+        .grad_column = gs[3],
+        .out_row = os[2],
+        .out_column = os[3],
+    };
+    const int64_t most = CPU_POOL_NUMBERS;
+    if (plane.kernel[1] > CPU_POOL_TAPS || plane.kernel[0] > CPU_POOL_TAPS || plane.dilation[1] > most ||
+        plane.stride > most || plane.pad > most || plane.results[1] > most - POOL_LANES || plane.height > most ||
+        plane.width > most) {
+        return;
+    }
+    const int64_t whole = CPU_CEIL_DIV(plane.results[1], POOL_LANES) * POOL_LANES;
+    plane.held = (plane.width - 1 + plane.pad) / plane.stride + 1;
+    plane.margin = (plane.kernel[1] - 1) * plane.dilation[1] / plane.stride;
+    const int64_t held = CPU_MAX(plane.held, POOL_LANES);
+    plane.pitch = CPU_MAX(whole + plane.margin, held);
+    plane.windows = plane.margin + CPU_MAX(whole, held);
+    if (plane.height * plane.stride > most / plane.pitch || plane.results[0] > most / plane.windows) {
+        return;
+    }
+    for (int64_t s = 0; s < plane.kernel[1]; s++) {
+        const int64_t column = s * plane.dilation[1];
+        plane.phase[s] = column % plane.stride;
+        plane.places[s] = plane.phase[s] * plane.pitch + column / plane.stride;
+    }
+    job->plane = plane;
+}
+
 static void
 grad_parts(void *ctx, int64_t begin, int64_t end)
 {
@@ -97,6 +161,16 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
     const int64_t channels = job->x->shape[1], blocks = CPU_CEIL_DIV(channels, job->channels);
     const int64_t results = job->grad->shape[3];
     const int64_t together = job->channels == 1 ? windows_together(job->params, job->x->shape[3]) : 1;
+    _Alignas(64) double lines[5][CPU_POOL_NUMBERS]; /* room for either type */
+    cpu_pool_plane plane = job->plane;
+    if (plane.pitch > 0) {
+        plane.laid = lines[0];
+        plane.sums = lines[1];
+        plane.first = lines[2];
+        plane.where = lines[3];
+        plane.grads = lines[4];
+        job->prepare(&plane);
+    }
     for (int64_t part = begin; part < end; part++) {
         const int64_t image = part / blocks, channel = part % blocks * job->channels;
         const int64_t n = CPU_MIN(job->channels, channels - channel);
@@ -104,6 +178,14 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
         const char *x = (const char *)dt_array_data(job->x) + (image * xs[0] + channel * xs[1]) * job->itemsize;
         const char *grad = (const char *)dt_array_data(job->grad) + (image * gs[0] + channel * gs[1]) * job->itemsize;
         char *out = (char *)dt_array_data(job->out) + (image * os[0] + channel * os[1]) * job->size;
+        if (job->pairs != NULL) {
+            grad_pairs(job, x, grad, out);
+            continue;
+        }
+        if (plane.pitch > 0) {
+            job->spread(&plane, x, grad, out);
+            continue;
+        }
         clear_part(job, out, n);
         for (int64_t p = 0; p < job->grad->shape[2]; p++) {
             for (int64_t q = 0; q < results; q += together) {
@@ -134,9 +216,16 @@ cpu_max_pool2d_grad(const dt_array *x, const dt_array *grad, const dt_pool2d_par
         .size = (int64_t)dt_itemsize((dt_dtype)out->dtype),
         .channels = line ? CHANNELS : 1,
         .pick = loops->pool_pick[dtype],
-        .give = loops->pool_give[dtype],
+        .give = loops->pool_window[dtype],
         .scatter = loops->pool_scatter[dtype],
+        .prepare = loops->pool_prepare[dtype],
+        .spread = loops->pool_plane[dtype],
     };
+    if (!line && is_pairs(x, params, grad) && out->strides[3] == 1 && grad->shape[3] >= POOL_LANES) {
+        job.pairs = loops->pool_pairs_grad[dtype];
+    } else if (!line) {
+        lay_out(&job);
+    }
     const int64_t parts = x->shape[0] * CPU_CEIL_DIV(x->shape[1], job.channels);
     const int64_t window_size = CPU_MIN(params->kernel[0], x->shape[2]) * CPU_MIN(params->kernel[1], x->shape[3]);
     const int64_t work = CPU_MAX(dt_array_numel(grad) / parts * window_size, 1);
