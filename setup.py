@@ -83,8 +83,9 @@ class BuildExt(build_ext):
             stamp.write_text(key)
 
         image = temp / "kernel_image.c"
+        kernels = temp.parent / "kernels"  # machine code for GPUs is the same for every Python
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            device_code = kernel_image.Image(pool, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
+            device_code = kernel_image.Image(pool, kernels, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
             objects = list(pool.map(lambda source: self.compile(source, temp, command), map(Path, ext.sources)))
             device_code.write(image)
         objects.append(self.compile(image, temp, command))
