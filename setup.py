@@ -91,6 +91,7 @@ class BuildExt(build_ext):
         objects.append(self.compile(image, temp, command))
 
         target = Path(self.get_ext_fullpath(ext.name))
+        target.unlink(missing_ok=True)  # it is linked again, as the linker's command may be another
         self.compiler.link_shared_object(
             objects, str(target), libraries=ext.libraries, extra_postargs=ext.extra_link_args, build_temp=str(temp)
         )
