@@ -83,13 +83,15 @@ class BuildExt(build_ext):
             stamp.write_text(key)
 
         image = temp / "kernel_image.c"
+        kernels = temp.parent / "kernels"  # machine code for GPUs is the same for every Python
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            device_code = kernel_image.Image(pool, temp, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
+            device_code = kernel_image.Image(pool, kernels, os.environ.get("DEVTENSOR_BUILD_CUDA", "auto"))
             objects = list(pool.map(lambda source: self.compile(source, temp, command), map(Path, ext.sources)))
             device_code.write(image)
         objects.append(self.compile(image, temp, command))
 
         target = Path(self.get_ext_fullpath(ext.name))
+        target.unlink(missing_ok=True)  # it is linked again, as the linker's command may be another
         self.compiler.link_shared_object(
             objects, str(target), libraries=ext.libraries, extra_postargs=ext.extra_link_args, build_temp=str(temp)
         )

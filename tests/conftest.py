@@ -31,6 +31,9 @@ else:
     os.environ.setdefault("DEVTENSOR_SIM_RACES", "1")
     os.environ["DEVTENSOR_CACHE"] = "0"  # the stand-in of NVRTC is faster than a disk
 
+caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+os.environ.setdefault("MPLCONFIGDIR", os.path.join(caches, "matplotlib"))  # which makes ~/.config/matplotlib otherwise
+
 gc.disable()  # until all tests are collected: they are thousands, and none of them is garbage
 import quick_rows  # noqa: E402
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402

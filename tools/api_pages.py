@@ -160,16 +160,16 @@ def pages() -> dict[str, str]:
                 lines = ["", f"::::{{py:{kind}}} {full}", "", f"The same as {{py:obj}}`{seen}`.", "::::"]
             groups.setdefault(page, {})[full] = lines
     result = {}
-    for page, entries in groups.items():
+    ordered = sorted(groups.items(), key=lambda item: (not item[0].startswith("devtensor:"), item[0]))
+    for page, entries in ordered:
         lines = [f"# {page}", *markdown(intros[page])]
         for part in entries.values():
             lines += part
         result[slug(page)] = "\n".join(lines) + "\n"
     index = ["# API reference", "", "Every public name, with its parameters, its text and an example. The names and"]
     index += ["signatures are PyTorch's. [One table](../reference.md) lists the compiled functions in a line each.", ""]
-    index += ["| page | names |", "|---|---|"]
-    for page, entries in groups.items():
+    for page, entries in ordered:
         shown = " ".join(f"`{name.rpartition('.')[2]}`" for name in entries)
-        index.append(f"| [{page}]({slug(page)}.md) | {shown} |")
+        index += [f"**[{page}]({slug(page)}.md)**: {shown}", ""]  # a table would be too wide for a phone
     result["index"] = "\n".join(index) + "\n"
     return result

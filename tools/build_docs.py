@@ -21,7 +21,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]*)(#[^)]*)?\)")
 # The order of the pages. A page of docs/ that is not listed stands at the end of the guides.
 START = ["start", "situations"]
 GUIDES = [
-    *("guides/devices", "guides/dtypes", "guides/numpy", "guides/torch", "guides/training", "testing"),
+    *("guides/devices", "guides/dtypes", "guides/numpy", "guides/torch", "guides/training", "explain-torch", "testing"),
     *("races", "raw-kernel"),
     *("guides/notebooks", "performance", "nn", "data", "optim", "autograd", "distributions", "interchange"),
     *("array-api", "threads"),

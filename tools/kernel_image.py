@@ -254,19 +254,19 @@ def render(images, archs, folder):
 
 
 class Image:
-    """What DEVTENSOR_BUILD_CUDA=mode asks for, compiled by the threads of pool until write() waits for it."""
+    """What DEVTENSOR_BUILD_CUDA=mode asks for, compiled into folder by the threads of pool; write() waits."""
 
-    def __init__(self, pool, temp, mode):
+    def __init__(self, pool, folder, mode):
         if mode not in ("auto", "0", "1"):
             raise SystemExit(f"DEVTENSOR_BUILD_CUDA must be auto, 0 or 1, not {mode!r}")
-        self.temp, self.required, self.jobs = Path(temp), mode == "1", []
+        self.required, self.jobs = mode == "1", []
         asked = os.environ.get("DEVTENSOR_CUDA_ARCH", "").split()
         self.archs = asked or (DEFAULT_ARCHS.split() if self.required else gpus_here() if mode == "auto" else [])
         if not all(re.fullmatch(r"\d+[af]?", arch) for arch in self.archs):
             raise SystemExit(f'DEVTENSOR_CUDA_ARCH must be like "80 90", not {" ".join(self.archs)!r}')
         nvcc, tried = find_nvcc() if mode != "0" and self.archs else (None, [])
         if nvcc is not None:
-            compiler = Compiler(nvcc, self.temp / "kernels", self.archs)
+            compiler = Compiler(nvcc, folder, self.archs)
             self.jobs = [pool.submit(compiler.image, unit) for unit in units()]
         elif self.required:
             raise SystemExit("DEVTENSOR_BUILD_CUDA=1, but nvcc was not found; tried " + ", ".join(map(str, tried)))

@@ -2,22 +2,24 @@
  * public way to either that costs nanoseconds, or that leaves the frame as it was. */
 #include "frame.h"
 
-#if PY_VERSION_HEX < 0x030e0000
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 #define Py_BUILD_CORE
+#if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_interpframe_structs.h>
+#else
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
+#endif
 #if PY_VERSION_HEX < 0x030c0000
 #include <internal/pycore_pystate.h>
 #endif
 #undef Py_BUILD_CORE
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
-#endif
 #endif
 
 typedef struct _PyInterpreterFrame frame;
@@ -99,20 +101,17 @@ current(void)
 static frame *
 caller(frame *f)
 {
-#if PY_VERSION_HEX >= 0x030e0000
-    (void)f;
-    return NULL; /* the frame is opaque now */
-#else
     do {
         f = f->previous;
     }
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030e0000
+    while (f != NULL && f->owner >= FRAME_OWNED_BY_INTERPRETER);
+#elif PY_VERSION_HEX >= 0x030c0000
     while (f != NULL && f->owner == FRAME_OWNED_BY_CSTACK);
 #else
     while (false);
 #endif
     return f;
-#endif
 }
 
 /* code, which f runs, or that of the first frame from f on that is a user's. */

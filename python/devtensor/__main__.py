@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import os
 import platform
 import sys
 from collections.abc import Callable
 
 from devtensor._diagnosis import advice
+from devtensor._version import __version__
 
-USAGE = """usage: python -m devtensor [--verbose]                        a report of what is here; with all places
-                                                              where libraries were looked for
-       python -m devtensor digits [--help]                    handwritten digits on every device
-       python -m devtensor explain [CODE]                     the cause and the correction of an error
-       python -m devtensor --version
-       python -m devtensor run --torch [--origins] script.py ...
-                                                              run a script with PyTorch itself, and explain its errors
-       python -m devtensor run [--simulate N] [--as-torch] [--check] [--no-report] script.py ...
-                                                              run a script, with - standard input, with -m a module:
-                                                              with N simulated CUDA devices; `import torch` means
-                                                              devtensor; --check only lists what is missing; its
-                                                              transfers are listed at the end"""
+# The module of each command, which has add_arguments(parser) and run(options), and what the command does.
+COMMANDS = {
+    "digits": ("devtensor.digits", "classify handwritten digits on every device"),
+    "explain": ("devtensor._commands.explain", "print the page of an error code: cause, correction, examples"),
+    "run": ("devtensor._commands.run", "run a script on simulated GPUs, as PyTorch, or with PyTorch explained"),
+}
 
 
 def _safely(work: Callable[[], str]) -> str:
@@ -136,31 +133,36 @@ def report(verbose: bool = False) -> str:
     return "\n".join(lines).encode(errors="backslashreplace").decode()  # names of files may be no text
 
 
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    """Only this command gets its options, so that the modules of the others are not imported."""
+    parser = argparse.ArgumentParser(
+        prog="python -m devtensor",
+        description="Without a command: a report of this machine, which begins with what would make CUDA work.",
+        allow_abbrev=False,  # of a script's own options
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="report every place where libraries were sought")
+    parser.add_argument("-V", "--version", action="version", version=f"devtensor {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, (module, what) in COMMANDS.items():
+        added = commands.add_parser(name, help=what)
+        if name == command:
+            work = importlib.import_module(module)
+            work.add_arguments(added)
+            added.set_defaults(run=work.run)
+    return parser
+
+
 def main(argv: list[str]) -> int:
     """The exit code."""
-    if argv in ([], ["--verbose"], ["-v"]):
-        print(report(verbose=bool(argv)))
-        return 0
-    if argv[0] == "digits":
-        from devtensor import digits
-
-        return digits.main(argv[1:])
-    if argv[0] == "run":
-        from devtensor._commands.run import run
-
-        return run(argv[1:])
-    if argv[0] == "explain":
-        from devtensor._commands import explain
-
-        return explain.main(argv[1:])
-    if argv in (["--version"], ["-V"]):
-        from devtensor._version import __version__
-
-        print(f"devtensor {__version__}")
-        return 0
-    asked = argv[0] in ("-h", "--help")
-    print(USAGE, file=sys.stdout if asked else sys.stderr)
-    return 0 if asked else 2
+    command = next((word for word in argv if not word.startswith("-")), None)
+    try:
+        options = _parser(command).parse_args(argv)
+    except SystemExit as end:  # after --help and --version, or an error that was printed
+        return int(end.code or 0)
+    if "run" in options:
+        return int(options.run(options))
+    print(report(options.verbose))
+    return 0
 
 
 def console() -> int:

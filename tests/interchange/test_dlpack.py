@@ -155,11 +155,11 @@ def test_what_is_asked_of_a_producer() -> None:
     stored = patterns("float32", 3)
     new, old = from_capsules(stored, "float32"), from_old_capsules(stored, "float32")
     dt.from_dlpack(new)
-    assert new.asked == {"max_version": (1, 3)}
+    assert new.asked == {"max_version": (1, 1)}
     dt.from_dlpack(new, copy=False)
-    assert new.asked == {"max_version": (1, 3), "copy": False}
+    assert new.asked == {"max_version": (1, 1), "copy": False}
     dt.from_dlpack(new, device="cpu")
-    assert new.asked == {"max_version": (1, 3)}
+    assert new.asked == {"max_version": (1, 1)}
     dt.from_dlpack(old)
     assert old.asked == {}
 

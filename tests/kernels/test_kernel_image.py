@@ -96,14 +96,13 @@ def gpus(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tool.with_name("gpus")
 
 
-def build(image: ModuleType, tree: Path, mode: str = "1") -> tuple[str, list[str]]:
-    """The generated file, and what nvcc was called for."""
+def build(image: ModuleType, tree: Path, mode: str = "1", temp: Path = Path("temp")) -> tuple[str, list[str]]:
+    """The file that is generated in temp, and what nvcc was called for."""
     log = tree / "bin" / "log"
     log.unlink(missing_ok=True)
-    temp = Path("temp")
     temp.mkdir(exist_ok=True)
     with ThreadPoolExecutor(2) as pool:
-        image.Image(pool, temp, mode).write(temp / "kernel_image.c")
+        image.Image(pool, Path("kernels"), mode).write(temp / "kernel_image.c")
     return (temp / "kernel_image.c").read_text(), log.read_text().splitlines() if log.exists() else []
 
 
@@ -165,6 +164,11 @@ def test_nothing_changed_nothing_done(image: ModuleType, tree: Path) -> None:
     for path in (tree / "csrc").rglob("*"):
         os.utime(path)
     assert build(image, tree) == (first, [])
+
+
+def test_another_python_takes_the_machine_code_that_is_there(image: ModuleType, tree: Path) -> None:
+    first, _ = build(image, tree)
+    assert build(image, tree, temp=Path("temp2")) == (first, [])
 
 
 def test_only_what_changed_is_done(image: ModuleType, tree: Path) -> None:

@@ -194,6 +194,14 @@ def test_sizes() -> None:
     assert not isinstance([2, 3], dt.Size) and not isinstance((2.0,), dt.Size)
 
 
+def test_memory_of_an_empty_size_becomes_nothing_else() -> None:
+    """Python 3.14 made ints of it, which then ended as what they were not."""
+    x = dt.ones(())
+    for _ in range(300):
+        assert x.shape == ()
+        assert sum([10**6 + i for i in range(50)]) == 50001225
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_names_of_old_programs(device: str) -> None:
     x = dt.ones(2, 3, dtype=dt.float64, device=device)

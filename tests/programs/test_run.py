@@ -405,6 +405,9 @@ def test_arguments_exit_code_and_plain_run(tmp_path: Path) -> None:
     assert done.stdout == "['script.py', '7', '--simulate'] __main__\n"
     done = run(tmp_path, text, "--as-torch", "script.py", "3")
     assert done.returncode == 3
+    for asked in (["script.py"], ["-m", "script"]):
+        done = run(tmp_path, text, "--no-report", *asked, "4", "-v", "--version", "--", "--ver", "-h")
+        assert done.stdout.endswith("script.py', '4', '-v', '--version', '--', '--ver', '-h'] __main__\n"), done.stderr
 
 
 LOOP = """

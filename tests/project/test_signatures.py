@@ -21,6 +21,7 @@ sys.path.pop(0)
 
 C = dt._C
 READ_ELSEWHERE = {"_shown", "_cuda_set_search_path", "DeviceArray.backward"}
+READ_ELSEWHERE |= {"DeviceArray.__deepcopy__", "DeviceArray.__format__"}  # whose signatures Python reads from 3.14 on
 OWNERS: list[Any] = [C, C._test, C.DeviceArray, C.Stream, C.Event]
 
 

@@ -21,8 +21,13 @@ static void
 size_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    Py_SET_TYPE(self, &PyTuple_Type);
-    PyTuple_Type.tp_dealloc(self);
+    if (PyTuple_GET_SIZE(self) == 0) { /* Python would put it on the list before those of tuples */
+        PyObject_GC_UnTrack(self);
+        type->tp_free(self);
+    } else {
+        Py_SET_TYPE(self, &PyTuple_Type);
+        PyTuple_Type.tp_dealloc(self);
+    }
     Py_DECREF(type);
 }
 

@@ -16,8 +16,8 @@ typedef struct {
 /* One block: what the consumer is given, what it points to, and what keeps that alive. */
 typedef struct {
     union {
-        dlpack_old old;
-        dlpack_versioned versioned;
+        DLManagedTensor old;
+        struct DLManagedTensorVersioned versioned;
     } managed;
     dt_array array;
 } export;
@@ -45,7 +45,7 @@ parse_version(const py_args *a, int i, bool *versioned)
     if (py_int(a->op, a->spec->names[i], PyTuple_GET_ITEM(pair, 0), &major) < 0) {
         return -1;
     }
-    *versioned = major >= DLPACK_MAJOR;
+    *versioned = major >= DLPACK_MAJOR_VERSION;
     return 0;
 }
 
@@ -64,16 +64,16 @@ parse_device(const py_args *a, int i, dt_device *device)
         py_int(a->op, a->spec->names[i], PyTuple_GET_ITEM(pair, 1), &index) < 0) {
         return -1;
     }
-    bool same_extension = type == DLPACK_EXTENSION && device->type == DT_CUDA && index == device->index;
+    bool same_extension = type == kDLExtDev && device->type == DT_CUDA && index == device->index;
     if (same_extension) {
         return 0;
     }
-    if ((type != DLPACK_CPU && type != DLPACK_CUDA) || index < 0 || index > INT_MAX) {
+    if ((type != kDLCPU && type != kDLCUDA) || index < 0 || index > INT_MAX) {
         PyErr_Format(PyExc_BufferError, "__dlpack__(): no array can be given to dl_device (%lld, %lld)",
                      (long long)type, (long long)index);
         return -1;
     }
-    *device = (dt_device){type == DLPACK_CPU ? DT_CPU : DT_CUDA, type == DLPACK_CPU ? 0 : (int32_t)index};
+    *device = (dt_device){type == kDLCPU ? DT_CPU : DT_CUDA, type == kDLCPU ? 0 : (int32_t)index};
     return 0;
 }
 
@@ -164,40 +164,40 @@ export_ends(export *e)
 }
 
 static void
-delete_old(dlpack_old *self)
+delete_old(DLManagedTensor *self)
 {
-    export_ends(self->context);
+    export_ends(self->manager_ctx);
 }
 
 static void
-delete_versioned(dlpack_versioned *self)
+delete_versioned(struct DLManagedTensorVersioned *self)
 {
-    export_ends(self->context);
+    export_ends(self->manager_ctx);
 }
 
 /* Nobody took what a capsule with its first name holds. */
 static void
 capsule_ends(PyObject *capsule)
 {
-    dlpack_old *old = PyCapsule_IsValid(capsule, DLPACK_OLD) ? PyCapsule_GetPointer(capsule, DLPACK_OLD) : NULL;
-    dlpack_versioned *versioned =
+    DLManagedTensor *old = PyCapsule_IsValid(capsule, DLPACK_OLD) ? PyCapsule_GetPointer(capsule, DLPACK_OLD) : NULL;
+    struct DLManagedTensorVersioned *versioned =
         PyCapsule_IsValid(capsule, DLPACK_VERSIONED) ? PyCapsule_GetPointer(capsule, DLPACK_VERSIONED) : NULL;
     if (old != NULL) {
-        export_free(old->context);
+        export_free(old->manager_ctx);
     }
     if (versioned != NULL) {
-        export_free(versioned->context);
+        export_free(versioned->manager_ctx);
     }
 }
 
-static dlpack_tensor
+static DLTensor
 describe_tensor(dt_array *x)
 {
     dt_device device = dt_array_device(x);
     dt_dtype dtype = (dt_dtype)x->dtype;
-    return (dlpack_tensor){
+    return (DLTensor){
         .data = dt_array_numel(x) == 0 ? NULL : dt_array_data(x),
-        .device = {device.type, device.type == DT_CPU ? 0 : device.index},
+        .device = {device.type == DT_CPU ? kDLCPU : kDLCUDA, device.type == DT_CPU ? 0 : device.index},
         .ndim = x->ndim,
         .dtype = {dt_dtypes[dtype].dlpack_code, (uint8_t)(8 * dt_itemsize(dtype)), 1},
         .shape = x->shape,
@@ -217,15 +217,16 @@ make_capsule(dt_array *array, const request *r)
     e->array = *array;
     bool readonly = dt_array_readonly(array) || dt_array_overlaps_itself(array);
     if (r->versioned) {
-        e->managed.versioned = (dlpack_versioned){
-            .version = {DLPACK_MAJOR, DLPACK_MINOR},
-            .context = e,
+        e->managed.versioned = (struct DLManagedTensorVersioned){
+            .version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+            .manager_ctx = e,
             .deleter = delete_versioned,
-            .flags = (readonly ? (uint64_t)DLPACK_READONLY : 0) | (r->copies ? (uint64_t)DLPACK_COPIED : 0),
-            .tensor = describe_tensor(&e->array),
+            .flags = (readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0) | (r->copies ? DLPACK_FLAG_BITMASK_IS_COPIED : 0),
+            .dl_tensor = describe_tensor(&e->array),
         };
     } else {
-        e->managed.old = (dlpack_old){.tensor = describe_tensor(&e->array), .context = e, .deleter = delete_old};
+        e->managed.old =
+            (DLManagedTensor){.dl_tensor = describe_tensor(&e->array), .manager_ctx = e, .deleter = delete_old};
     }
     PyObject *capsule = PyCapsule_New(&e->managed, r->versioned ? DLPACK_VERSIONED : DLPACK_OLD, capsule_ends);
     if (capsule == NULL) {
@@ -272,7 +273,7 @@ py___dlpack_device__(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     dt_device device = dt_array_device(py_array_of(self));
     bool known = device.type == DT_CPU || cuda_can_lend();
-    return Py_BuildValue("ii", known ? (int)device.type : DLPACK_EXTENSION, device.type == DT_CPU ? 0 : device.index);
+    return Py_BuildValue("ii", known ? (int)device.type : kDLExtDev, device.type == DT_CPU ? 0 : device.index);
 }
 
 PyMethodDef py_dlpack_methods[] = {

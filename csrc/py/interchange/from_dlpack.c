@@ -7,7 +7,7 @@
 
 /* What a capsule holds. */
 typedef struct {
-    const dlpack_tensor *tensor;
+    const DLTensor *tensor;
     void *managed;
     uint64_t flags;
     bool versioned;
@@ -31,7 +31,7 @@ typedef struct {
 static void
 release_old(void *managed, void *data)
 {
-    dlpack_old *m = managed;
+    DLManagedTensor *m = managed;
     (void)data;
     if (m->deleter != NULL) {
         KEEPING_EXCEPTION(m->deleter(m));
@@ -41,7 +41,7 @@ release_old(void *managed, void *data)
 static void
 release_versioned(void *managed, void *data)
 {
-    dlpack_versioned *m = managed;
+    struct DLManagedTensorVersioned *m = managed;
     (void)data;
     if (m->deleter != NULL) {
         KEEPING_EXCEPTION(m->deleter(m));
@@ -53,18 +53,18 @@ open_capsule(PyObject *capsule, import *in)
 {
     *in = (import){0};
     if (PyCapsule_IsValid(capsule, DLPACK_VERSIONED)) {
-        dlpack_versioned *m = PyCapsule_GetPointer(capsule, DLPACK_VERSIONED);
-        if (m->version.major != DLPACK_MAJOR) {
+        struct DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, DLPACK_VERSIONED);
+        if (m->version.major != DLPACK_MAJOR_VERSION) {
             PyErr_Format(PyExc_BufferError, OP "(): DLPack %u.%u was given, but version 1 is the one that is known",
                          m->version.major, m->version.minor);
             return -1;
         }
-        *in = (import){&m->tensor, m, m->flags, true, release_versioned};
+        *in = (import){&m->dl_tensor, m, m->flags, true, release_versioned};
         return 0;
     }
     if (PyCapsule_IsValid(capsule, DLPACK_OLD)) {
-        dlpack_old *m = PyCapsule_GetPointer(capsule, DLPACK_OLD);
-        *in = (import){&m->tensor, m, 0, false, release_old};
+        DLManagedTensor *m = PyCapsule_GetPointer(capsule, DLPACK_OLD);
+        *in = (import){&m->dl_tensor, m, 0, false, release_old};
         return 0;
     }
     const char *name = PyCapsule_GetName(capsule);
@@ -79,7 +79,7 @@ open_capsule(PyObject *capsule, import *in)
 /* ---------------------------------------------------------------- checks */
 
 static int
-find_dtype(const dlpack_tensor *t)
+find_dtype(const DLTensor *t)
 {
     for (int d = 0; d < DT_NDTYPES; d++) {
         if (t->dtype.lanes == 1 && t->dtype.code == dt_dtypes[d].dlpack_code &&
@@ -95,24 +95,24 @@ find_dtype(const dlpack_tensor *t)
 }
 
 static int
-find_device(const dlpack_tensor *t, dt_device *device)
+find_device(const DLTensor *t, dt_device *device)
 {
-    if (t->device.type == DLPACK_CPU || t->device.type == DLPACK_CUDA_HOST) {
+    if (t->device.device_type == kDLCPU || t->device.device_type == kDLCUDAHost) {
         *device = (dt_device){DT_CPU, 0};
         return 0;
     }
-    if (t->device.type != DLPACK_CUDA || t->device.index < 0) {
+    if (t->device.device_type != kDLCUDA || t->device.device_id < 0) {
         PyErr_Format(PyExc_BufferError, OP "(): an array on DLPack device (%d, %d) is neither on the cpu nor on CUDA",
-                     t->device.type, t->device.index);
+                     (int)t->device.device_type, t->device.device_id);
         return -1;
     }
-    *device = (dt_device){DT_CUDA, t->device.index};
+    *device = (dt_device){DT_CUDA, t->device.device_id};
     return 0;
 }
 
 /* x's strides, and the bytes from its first element to the end of its last. */
 static int
-read_strides(const dlpack_tensor *t, dt_array *x, size_t *nbytes)
+read_strides(const DLTensor *t, dt_array *x, size_t *nbytes)
 {
     int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype), last = 0;
     dt_array_set_contiguous(x);
@@ -147,14 +147,14 @@ read_strides(const dlpack_tensor *t, dt_array *x, size_t *nbytes)
 }
 
 static uintptr_t
-address_of(const dlpack_tensor *t)
+address_of(const DLTensor *t)
 {
     return (uintptr_t)t->data + (uintptr_t)t->byte_offset;
 }
 
 /* Everything about x but its storage. */
 static int
-read_tensor(const py_args *a, const dlpack_tensor *t, dt_array *x, size_t *nbytes)
+read_tensor(const py_args *a, const DLTensor *t, dt_array *x, size_t *nbytes)
 {
     dt_error err;
     int dtype = find_dtype(t);
@@ -211,7 +211,8 @@ import in;
     dt_error err;
     dt_status status;
     dt_storage *storage;
-    unsigned flags = DT_STORAGE_FOREIGN | (in.flags & DLPACK_READONLY ? (unsigned)DT_STORAGE_READONLY : 0u);
+    unsigned flags =
+        DT_STORAGE_FOREIGN | (in.flags & DLPACK_FLAG_BITMASK_READ_ONLY ? (unsigned)DT_STORAGE_READONLY : 0u);
     char *data = (char *)address_of(in.tensor); /* that of an array without elements may be anything */
     const char *name = PyCapsule_GetName(capsule);
     (void)PyCapsule_SetName(capsule, in.versioned ? DLPACK_VERSIONED_USED : DLPACK_OLD_USED); /* no other thread's */
@@ -223,7 +224,7 @@ import in;
                             in.managed, in.release, &storage, &err));
     }
     if (status == DT_OK) {
-        *copied = (in.flags & DLPACK_COPIED) != 0;
+        *copied = (in.flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
         status = dt_as_strided(storage, 0, (dt_dtype)x.dtype, x.ndim, x.shape, x.strides, py_array_of(result), &err);
         dt_storage_release(storage);
     } else {
@@ -290,12 +291,13 @@ ask_producer(const py_args *a, PyObject *object, const dt_device *device, int co
         }
         return NULL;
     }
-    PyObject *keywords = Py_BuildValue("{s:(ii)}", "max_version", DLPACK_MAJOR, DLPACK_MINOR), *capsule = NULL;
-    bool to_host = device != NULL && device->type == DT_CPU && type != DLPACK_CPU && type != DLPACK_CUDA_HOST;
+    PyObject *keywords = Py_BuildValue("{s:(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION),
+             *capsule = NULL;
+    bool to_host = device != NULL && device->type == DT_CPU && type != kDLCPU && type != kDLCUDAHost;
     bool ready = keywords != NULL;
     if (ready && to_host) {
-        ready = add_keyword(keywords, "dl_device", Py_BuildValue("(ii)", DLPACK_CPU, 0)) == 0;
-    } else if (ready && type == DLPACK_CUDA) {
+        ready = add_keyword(keywords, "dl_device", Py_BuildValue("(ii)", kDLCPU, 0)) == 0;
+    } else if (ready && type == kDLCUDA) {
         ready = *told = add_keyword(keywords, "stream", stream_for(a, index)) == 0;
     }
     if (ready && copy == 0) {

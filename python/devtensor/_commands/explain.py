@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import re
 import sys
 from importlib import resources
 
 from devtensor._diagnosis.causes import CAUSES
-
-USAGE = """usage: python -m devtensor explain [CODE]
-
-Prints the page of an error code: the cause, the correction and examples. Without CODE it lists the codes."""
 
 
 def page(code: str) -> str:
@@ -30,25 +27,24 @@ def page(code: str) -> str:
     return "\n".join(lines)
 
 
-def main(argv: list[str]) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Prints the page of an error code: the cause, the correction and examples."
+    parser.add_argument("code", nargs="?", metavar="CODE", help="such as device-mismatch; without it, all are listed")
+
+
+def run(options: argparse.Namespace) -> int:
     """The exit code."""
-    if not argv:
+    if options.code is None:
         width = max(map(len, CAUSES))
         for code, cause in CAUSES.items():
             first = re.split(r"(?<=[.:]) ", cause)[0].rstrip(":")
             print(f"{code:<{width}}  {first}")
         return 0
-    if argv in (["-h"], ["--help"]):
-        print(USAGE)
-        return 0
-    if len(argv) > 1:
-        print(USAGE, file=sys.stderr)
-        return 2
-    code = argv[0].strip().removeprefix("#").lower()
+    code = options.code.strip().removeprefix("#").lower()
     if code not in CAUSES:
         near = difflib.get_close_matches(code, CAUSES, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        print(f"no error code {argv[0]!r}{hint}\n`python -m devtensor explain` lists the codes", file=sys.stderr)
+        print(f"no error code {options.code!r}{hint}\n`python -m devtensor explain` lists the codes", file=sys.stderr)
         return 2
     print(page(code))
     return 0

@@ -28,42 +28,40 @@ from devtensor._diagnosis import report
 _STDIN = "<stdin>"
 
 
-def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="python -m devtensor run", description="Runs a script as it is.")
-    p.add_argument("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
-    p.add_argument("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
-    p.add_argument(
-        "--torch", action="store_true", help="with the PyTorch that is installed, whose errors are explained"
-    )
-    p.add_argument("--origins", action="store_true", help="with --torch: record which line made each tensor")
-    p.add_argument("--check", action="store_true", help="run nothing: list what the script asks of torch in vain")
-    p.add_argument("--no-report", action="store_true", help="say nothing of transfers at the end")
-    p.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="run a module instead")
-    p.add_argument("script", nargs="?", help="a file, a folder with __main__.py, or - for standard input")
-    p.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
-    return p
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Runs a script as it is, and lists its transfers at the end."
+    add = parser.add_argument
+    add("--simulate", type=int, metavar="N", help="CUDA is simulated by N devices")
+    add("--as-torch", action="store_true", help="import torch means devtensor inside of the script")
+    add("--torch", action="store_true", help="with the PyTorch that is installed, whose errors are explained")
+    add("--origins", action="store_true", help="with --torch: record which line made each tensor")
+    add("--check", action="store_true", help="run nothing: list what the script asks of torch in vain")
+    add("--no-report", action="store_true", help="say nothing of transfers at the end")
+    add("-m", dest="is_module", action="store_true", help="the script is a module, given by its name")
+    add("script", help="a file, a folder with __main__.py, or - for standard input")
+    add("arguments", nargs=argparse.REMAINDER, help="those of the script")
 
 
-def run(argv: list[str]) -> int:
+def _problem(options: argparse.Namespace) -> str | None:
+    """What is wrong with the options together."""
+    if options.torch and (options.as_torch or options.check or options.simulate is not None):
+        return "--torch is for PyTorch itself: not with --as-torch, --check or --simulate"
+    if options.origins and not options.torch:
+        return "--origins is for --torch"
+    if options.simulate is not None and options.simulate < 1:
+        return "--simulate takes a number of devices"
+    return None
+
+
+def run(options: argparse.Namespace) -> int:
     """Run a script as __main__. The exit code is 0, or what the script gives to sys.exit; its errors are its own.
 
     With --check it is read and not run; the exit code is 1 where something is missing.
     """
-    arguments = parser()
-    try:
-        options = arguments.parse_args(argv)
-        if options.module == [] or (options.module is None and options.script is None):
-            arguments.error("a script or -m MODULE is required")
-        if options.torch and (options.as_torch or options.check or options.simulate is not None):
-            arguments.error("--torch is for PyTorch itself: not with --as-torch, --check or --simulate")
-        if options.origins and not options.torch:
-            arguments.error("--origins is for --torch")
-    except SystemExit as end:
-        return 2 if end.code else 0
+    if problem := _problem(options):
+        print(f"python -m devtensor run: {problem}", file=sys.stderr)
+        return 2
     if options.simulate is not None:
-        if options.simulate < 1:
-            print("--simulate takes a number of devices", file=sys.stderr)
-            return 2
         devtensor.testing.simulate_cuda(options.simulate)
         os.environ["DEVTENSOR_CUDA"] = f"sim:{options.simulate}"  # for the processes that the script starts
     if options.as_torch or options.check:
@@ -131,15 +129,15 @@ class Program(NamedTuple):
 
 def _program(options: argparse.Namespace) -> Program | None:
     """None where there is no such program, which is then told."""
-    if options.module:
-        name, *rest = options.module
+    if options.is_module:
+        name = options.script
         sys.path[0] = os.getcwd()
         file = file_of_module(name)
         if file is None:
             print(f"python -m devtensor run: no module named {name!r} that can be run", file=sys.stderr)
             return None
         run = functools.partial(runpy.run_module, name, run_name="__main__", alter_sys=True)
-        return Program(file, None, [file, *rest], os.getcwd(), run)
+        return Program(file, None, [file, *options.arguments], os.getcwd(), run)
     argv = [options.script, *options.arguments]
     if options.script == "-":
         source = sys.stdin.buffer.read()

@@ -11,10 +11,10 @@ import io
 import mmap
 import os
 import pickle
+import socket
 import struct
 import weakref
 from collections.abc import Sequence
-from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -24,6 +24,7 @@ from devtensor._C import DeviceArray
 
 _LARGE = 1 << 16  # bytes from which a buffer goes into shared memory
 _ALIGN = 64
+_FOLLOWS = b"F"  # a descriptor travels with a byte
 
 
 class _Pickler(ForkingPickler):
@@ -81,7 +82,8 @@ class Packed:
         try:
             pipe.send_bytes(self._message)
             if self._file is not None:
-                reduction.send_handle(pipe, self._file, None)
+                with _socket(pipe) as line:
+                    socket.send_fds(line, [_FOLLOWS], [self._file])
         finally:
             if self._file is not None:
                 os.close(self._file)
@@ -111,6 +113,21 @@ def _map(file: int, nbytes: int) -> memoryview:
     return memoryview(memory)
 
 
+def _socket(pipe: Connection) -> socket.socket:
+    return socket.fromfd(pipe.fileno(), socket.AF_UNIX, socket.SOCK_STREAM)
+
+
+def _receive_file(pipe: Connection) -> int:
+    """Not by multiprocessing.reduction, which from Python 3.14 answers, and the worker reads orders from this pipe."""
+    with _socket(pipe) as line:
+        message, files, _, _ = socket.recv_fds(line, len(_FOLLOWS), 1)
+    if not message:
+        raise EOFError
+    if not files:
+        raise RuntimeError("a batch came without its memory: this process has too many open files (see ulimit -n)")
+    return files[0]
+
+
 def receive(pipe: Connection) -> Any:
     """The next answer. Raises EOFError or OSError where the worker has gone."""
     message = memoryview(pipe.recv_bytes())
@@ -118,7 +135,7 @@ def receive(pipe: Connection) -> Any:
     sizes = struct.unpack_from(f"<{count}Q", message, 8)
     buffers: list[memoryview] = []
     if count:
-        file = reduction.recv_handle(pipe)
+        file = _receive_file(pipe)
         try:
             places = _places(sizes)
             memory = _map(file, places[-1])

@@ -414,17 +414,25 @@ def _count(text: str) -> int:
     return number
 
 
-def main(argv: list[str]) -> int:
-    """`python -m devtensor digits`; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m devtensor digits", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = __doc__
     parser.add_argument("--device", metavar="D", help="only this device, such as cpu or cuda:0")
     parser.add_argument("--plot", metavar="FILE", type=Path, help="also write a PNG")
     parser.add_argument("--train", action="store_true", help="learn the weights, on every device, from the same start")
     parser.add_argument("--epochs", metavar="N", type=_count, default=_training.EPOCHS, help="of --train (%(default)s)")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="of --train (%(default)s)")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args(argv)
 
+
+def main(argv: list[str]) -> int:
+    """`python -m devtensor digits`; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m devtensor digits")
+    add_arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+def run(options: argparse.Namespace) -> int:
+    """What main() does, with its arguments parsed."""
     problem = _device_problem(options.device) if options.device else None
     if options.plot and importlib.util.find_spec("matplotlib") is None:
         problem = "--plot needs matplotlib: pip install 'devtensor[plot]'"

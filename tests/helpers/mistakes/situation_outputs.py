@@ -406,7 +406,7 @@ def output(situation: Situation, cuda: str) -> str:
     return text
 
 
-PAGE = """# Sixteen situations
+PAGE = """# 24 situations
 
 These are the mistakes and needs that devtensor was written for. Each is a short script in `examples/situations`. It
 shows the mistake, what devtensor says, and the correction. The scripts run on any machine: `python FILE` uses the GPU
