@@ -97,7 +97,7 @@ def test_conv2d_of_many_numbers(last):
 
 
 def depthwise_sizes():
-    """Around the ends of vectors and blocks: width of the result, channels, kernel, stride, padding, dilation, outputs."""
+    """Around the ends of vectors: width of the result, channels, kernel, stride, padding, dilation, outputs."""
     for stride in (1, 2, 3):
         for width in (1, 2, 7, 15, 16, 17, 31, 33, 57):
             yield width, 3, 3, stride, width % 2, 1, 1

@@ -121,7 +121,7 @@ lay_out(grad_job *job)
         .kernel = {params->kernel[0], params->kernel[1]},
         .dilation = {params->dilation[0], params->dilation[1]},
         .stride = job->grad->shape[3] == 1 ? 1 : params->stride[1], /* a step that is never taken */
-        .stride_down = params->stride[0],
+        .stride_down = job->grad->shape[2] == 1 ? 1 : params->stride[0],
         .pad = params->padding[1],
         .pad_above = params->padding[0],
         .x_row = xs[2],
@@ -133,8 +133,8 @@ lay_out(grad_job *job)
     };
     const int64_t most = CPU_POOL_NUMBERS;
     if (plane.kernel[1] > CPU_POOL_TAPS || plane.kernel[0] > CPU_POOL_TAPS || plane.dilation[1] > most ||
-        plane.stride > most || plane.pad > most || plane.results[1] > most - POOL_LANES || plane.height > most ||
-        plane.width > most) {
+        plane.stride > most || plane.stride_down > most || plane.pad > most || plane.results[1] > most - POOL_LANES ||
+        plane.height > most || plane.width > most) {
         return;
     }
     const int64_t whole = CPU_CEIL_DIV(plane.results[1], POOL_LANES) * POOL_LANES;
