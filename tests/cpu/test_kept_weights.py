@@ -103,6 +103,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "clip_": (0.9, 1.1),
     "index_copy_": (0, dt.arange(32), OTHER),
     "index_fill_": (0, dt.arange(4), 0.5),
+    "index_reduce_": (0, dt.arange(32), OTHER, "prod"),
     "index_put_": ((dt.arange(32),), OTHER),
     "masked_scatter_": (MASK, OTHER),
     "put_": (dt.arange(NUMBERS), OTHER.flatten()),
@@ -134,6 +135,15 @@ PRODUCTS: dict[str, tuple[tuple[int, ...], ...]] = {
     "outer": ((64,), (72,)),
 }
 TERNARY = {"clamp": (OTHER, 0.9, 1.1), "lerp": (OTHER, 2 * OTHER, 0.25), "where": (MASK, OTHER, 2 * OTHER)}
+CREATORS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("rand", "randn", "zeros"), (SHAPE,)),
+    "ones": (SHAPE,),
+    "full": (SHAPE, 0.75),
+    "randint": (-9, 9, SHAPE),
+    "arange": (NUMBERS,),
+    "eye": (64, 72),
+    "randperm": (NUMBERS,),
+}
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 SCANS = ("cumsum", "cumprod", "logcumsumexp")
 OUT_VIEWS: dict[str, Callable[[dt.DeviceArray], dt.DeviceArray]] = {
@@ -142,6 +152,9 @@ OUT_VIEWS: dict[str, Callable[[dt.DeviceArray], dt.DeviceArray]] = {
     "conv2d": lambda w: w.view(1, 64, 8, 9),
     "dot": lambda w: w[1, 2, 0, 0],
     "mv": lambda w: matrix(w)[:, 3],
+    "arange": lambda w: w.view(NUMBERS),
+    "eye": matrix,
+    "randperm": lambda w: w.view(NUMBERS),
 }
 
 
@@ -156,6 +169,9 @@ def into(name: str) -> Callable[[dt.DeviceArray], Any]:
         if name in PRODUCTS:
             operands = [array(*shape, seed=3) for shape in PRODUCTS[name]]
             function(*operands, out=OUT_VIEWS.get(name, matrix)(w))
+            return
+        if name in CREATORS:
+            function(*CREATORS[name], out=OUT_VIEWS.get(name, lambda w: w)(w))
             return
         if name in TERNARY:
             function(*TERNARY[name], out=w)
@@ -174,6 +190,7 @@ def into(name: str) -> Callable[[dt.DeviceArray], Any]:
 
 # All are written into out= by one function, as tril is.
 LIKE_TRIL = {"argsort", "cat", "concat", "concatenate", "cummax", "cummin", "gather", "index_select", "masked_select"}
+LIKE_TRIL |= {"empty"}  # is written by zeros
 LIKE_TRIL |= {"sort", "stack", "take", "take_along_dim", "topk", "triu", "linspace"}
 
 

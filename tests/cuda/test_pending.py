@@ -134,7 +134,8 @@ READ_NOTHING = set(
     movedim moveaxis narrow select split chunk unbind swapdims storage_offset diagonal new_empty new_full new_ones
     new_zeros origin grad grad_fn register_hook register_post_accumulate_grad_hook retain_grad
     as_strided as_strided_ as_subclass
-    coalesce get_device is_cpu is_meta is_mps is_quantized is_shared is_sparse is_tensor layout new
+    coalesce get_device is_cpu is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_shared
+    is_sparse is_sparse_csr is_tensor is_vulkan is_xla is_xpu layout new
     new_tensor reshape_as resize_ resize_as_ set_ share_memory_ storage unfold to_sparse to_sparse_csr untyped_storage
     istft stft dim_order is_set_to new_empty_strided record_stream retains_grad""".split()
 )

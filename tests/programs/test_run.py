@@ -103,7 +103,7 @@ def test_the_modules_that_older_programs_import_from(tmp_path: Path) -> None:
 
 
 def test_missing_names_are_listed_together(tmp_path: Path) -> None:
-    text = "import torch\nfrom torch import xpu\nx = torch.zeros(2)\ntorch.lobpcg(x)\ntorch.svd_lowrank(x)\n"
+    text = "import torch\nfrom torch import xpu\nx = torch.zeros(2)\ntorch.lobpcg(x)\ntorch.cudnn_grid_sampler(x)\n"
     done = run(tmp_path, text.replace("from torch import xpu\n", ""), "--as-torch", "--no-report", "script.py")
     assert done.returncode == 1
     assert done.stderr == (
@@ -113,7 +113,7 @@ def test_missing_names_are_listed_together(tmp_path: Path) -> None:
         "    ^^^^^^^^^^^^\n"
         "AttributeError: torch.lobpcg: devtensor does not provide it\n\n"
         "script.py:3: torch.lobpcg: devtensor does not provide it\n"
-        "script.py:4: torch.svd_lowrank: devtensor does not provide it\n"
+        "script.py:4: torch.cudnn_grid_sampler: devtensor does not provide it\n"
     )
     done = run(tmp_path, text, "--as-torch", "script.py")
     assert "ImportError: cannot import name 'xpu'" in done.stderr
@@ -139,7 +139,7 @@ class Net(nn.Module):
         self.words = {}
     def forward(self, x):
         y = torch.zeros(3) * 2
-        y.geqrf()
+        y.cudnn_grid_sampler()
         self.words.values()
         return x.to_mkldnn().sum(dim=0, foo=1), torch.sum(y, axis=0)
 y = torch.ones(2)
@@ -149,14 +149,14 @@ torch.nn.functional.Linear, torch.nn.init.xavier_unifrom_
 MISSING = """\
 script.py:4: torch.optim.SparseAdam: devtensor does not provide it
 script.py:15: torch.nn.Linear(bais=): devtensor does not provide this argument; the nearest that it has is bias=
-script.py:19: Tensor.geqrf: devtensor does not provide it
+script.py:19: Tensor.cudnn_grid_sampler: devtensor does not provide it
 script.py:21: Tensor.to_mkldnn: devtensor does not provide it
 script.py:23: Tensor.mean(dmi=): devtensor does not provide this argument
 script.py:24: torch.nn.functional.Linear: devtensor does not provide it; it has torch.nn.Linear
 script.py:24: torch.nn.init.xavier_unifrom_: devtensor does not provide it; the nearest name that it has is \
 torch.nn.init.xavier_uniform_
 helpers/blocks.py:2: torch.lobpcg: devtensor does not provide it
-helpers/deep.py:1: torch.svd_lowrank: devtensor does not provide it
+helpers/deep.py:1: torch.cudnn_grid_sampler: devtensor does not provide it
 """
 
 
@@ -165,7 +165,7 @@ def test_check_lists_what_is_missing_and_runs_nothing(tmp_path: Path) -> None:
     helpers.mkdir()
     (helpers / "__init__.py").write_text("")
     (helpers / "blocks.py").write_text("import torch\nBlock = torch.lobpcg\nfrom .deep import deep\n")
-    (helpers / "deep.py").write_text("from torch import svd_lowrank as deep\n")
+    (helpers / "deep.py").write_text("from torch import cudnn_grid_sampler as deep\n")
     done = run(tmp_path, ASKING + "print('runs')\n", "--check", "script.py")
     told = done.stdout.splitlines()
     assert done.returncode == 1
@@ -187,8 +187,8 @@ except (ImportError, AttributeError):
     xpu = None
 if xpu is not None:
     xpu.device_count()
-if hasattr(torch, "svd_lowrank"):
-    torch.svd_lowrank(torch.ones(3))
+if hasattr(torch, "cudnn_grid_sampler"):
+    torch.cudnn_grid_sampler(torch.ones(3))
 import contextlib
 with contextlib.suppress(ImportError):
     import torch.nothing
@@ -211,7 +211,7 @@ try:
 except Exception:
     pass
 try:
-    torch.svd_lowrank
+    torch.cudnn_grid_sampler
 except ImportError:
     raise
 class Net(torch.nn.Module):
@@ -219,7 +219,7 @@ class Net(torch.nn.Module):
     torch = None
     places = [one for one in inside.orgqr]
     def forward(self, x=torch.ormqr):
-        return torch.pca_lowrank
+        return torch.segment_reduce
 """
 
 
@@ -229,10 +229,10 @@ def test_check_knows_what_a_name_stands_for_and_what_may_fail(tmp_path: Path) ->
     done = run(tmp_path, CAUGHT, "--check", "script.py")
     assert done.stdout.splitlines() == [
         "script.py:4: torch.lobpcg: devtensor does not provide it; the program catches errors there",
-        "script.py:8: torch.svd_lowrank: devtensor does not provide it",
+        "script.py:8: torch.cudnn_grid_sampler: devtensor does not provide it",
         "script.py:14: torch.orgqr: devtensor does not provide it",
         "script.py:15: torch.ormqr: devtensor does not provide it",
-        "script.py:16: torch.pca_lowrank: devtensor does not provide it",
+        "script.py:16: torch.segment_reduce: devtensor does not provide it",
     ]
 
 
@@ -448,7 +448,7 @@ def given(path: Path, text: str | bytes, *flags: str) -> tuple[int, str, str]:
 
 
 def test_standard_input(tmp_path: Path) -> None:
-    (tmp_path / "beside.py").write_text("import torch\ntorch.svd_lowrank\n")
+    (tmp_path / "beside.py").write_text("import torch\ntorch.cudnn_grid_sampler\n")
     text = "import sys\nimport __main__\nprint(sys.argv, sys.path[0], __name__, vars(__main__) is vars())\n"
     assert given(tmp_path, text + "sys.exit(3)\n", "--no-report", "-", "a", "-b") == (
         3, "['-', 'a', '-b']  __main__ True\n", "",
@@ -459,7 +459,7 @@ def test_standard_input(tmp_path: Path) -> None:
     assert '  File "<stdin>", line 8, in <module>\n    y = F.linear(x, weight)\n' in said
     code, _, said = given(tmp_path, "import torch\nimport beside\ntorch.lobpcg(1)\n", "--as-torch", "-")
     assert code == 1 and "torch.lobpcg: devtensor does not provide it" in said
-    assert "\nbeside.py:2: torch.svd_lowrank: devtensor does not provide it\n" in said
+    assert "\nbeside.py:2: torch.cudnn_grid_sampler: devtensor does not provide it\n" in said
     assert "round trips: <stdin>:6 waited for cuda:0 5 times" in given(tmp_path, LOOP, "--simulate", "1", "-")[2]
 
 

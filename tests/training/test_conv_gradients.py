@@ -94,8 +94,6 @@ def test_conv2d_of_many_numbers(last):
             compare(rng, "cpu", x_shape, w_shape, parameters, dtype, last)
 
 
-
-
 def depthwise_sizes():
     """Around the ends of vectors: width of the result, channels, kernel, stride, padding, dilation, outputs."""
     for stride in (1, 2, 3):

@@ -532,30 +532,18 @@ dt_int_pow(int64_t base, int64_t exponent)
 DT_FLOAT_DIVISION(float, f, fmodf, floorf, copysignf)
 DT_FLOAT_DIVISION(double, , fmod, floor, copysign)
 
-DT_INLINE float
-dt_geluf(float x)
-{
-    return x * 0.5f * (1 + erff(x * 0.70710678118654752440f));
-}
-
-DT_INLINE double
-dt_gelu(double x)
-{
-    return x * 0.5 * (1 + erf(x * 0.70710678118654752440));
-}
-
-/* by atan2, which spills no registers on sm_90, as asin does */
-DT_INLINE float
-dt_asinf(float x)
-{
-    return atan2f(x, sqrtf((1 - x) * (1 + x)));
-}
-
-DT_INLINE double
-dt_asin(double x)
-{
-    return atan2(x, sqrt((1 - x) * (1 + x)));
-}
+/* asin is made by atan2, which spills no registers on sm_90 as asin itself does. */
+#define DT_SHAPES(F, suffix, erf_, atan2_, sqrt_)                                                                      \
+    DT_INLINE F dt_gelu##suffix(F x)                                                                                   \
+    {                                                                                                                  \
+        return x * (F)0.5 * (1 + erf_(x * (F)0.70710678118654752440));                                                 \
+    }                                                                                                                  \
+    DT_INLINE F dt_asin##suffix(F x)                                                                                   \
+    {                                                                                                                  \
+        return atan2_(x, sqrt_((1 - x) * (1 + x)));                                                                    \
+    }
+DT_SHAPES(float, f, erff, atan2f, sqrtf)
+DT_SHAPES(double, , erf, atan2, sqrt)
 
 /* The inverse of erf to 4e-7 of the result, by Giles' polynomials of w = -log(1 - x * x) (GPU Computing Gems, ch. 10).
  */

@@ -146,7 +146,7 @@
     EXAMPLE(">>> dt.silu(dt.tensor([-1.0, 2.0]))\n"                                                                    \
             "DeviceArray([-0.2689,  1.7616], device='cpu', dtype=float32)")
 #define EXAMPLE_hardswish                                                                                              \
-    EXAMPLE(">>> dt.hardswish(dt.tensor([-4.0, 1.0, 4.0]))\n"                                                           \
+    EXAMPLE(">>> dt.hardswish(dt.tensor([-4.0, 1.0, 4.0]))\n"                                                          \
             "DeviceArray([-0.0000,  0.6667,  4.0000], device='cpu', dtype=float32)")
 #define EXAMPLE_softplus                                                                                               \
     EXAMPLE(">>> dt.softplus(dt.tensor([0.0, 30.0]))\n"                                                                \

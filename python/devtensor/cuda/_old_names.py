@@ -62,8 +62,9 @@ def memory_summary(device: Device | None = None, abbreviated: bool = False) -> s
     >>> dt.cuda.memory_summary().splitlines()[0]
     'cuda:0'
     """
-    stats = cuda.memory_stats(device)
+    _C._need_bool("memory_summary", "abbreviated", abbreviated)
     place = _C._need_device("memory_summary", "device", "cuda" if device is None else device)
+    stats = cuda.memory_stats(place)
     return "\n".join(
         [
             str(place),
@@ -82,7 +83,7 @@ def memory_cached(device: Device | None = None) -> int:
     >>> dt.cuda.memory_cached() == dt.cuda.memory_reserved()
     True
     """
-    return cuda.memory_reserved(device)
+    return cuda.memory_reserved(cuda._checked("memory_cached", device))
 
 
 def max_memory_cached(device: Device | None = None) -> int:
@@ -91,7 +92,7 @@ def max_memory_cached(device: Device | None = None) -> int:
     >>> dt.cuda.max_memory_cached() == dt.cuda.max_memory_reserved()
     True
     """
-    return cuda.max_memory_reserved(device)
+    return cuda.max_memory_reserved(cuda._checked("max_memory_cached", device))
 
 
 def reset_max_memory_allocated(device: Device | None = None) -> None:
@@ -99,7 +100,7 @@ def reset_max_memory_allocated(device: Device | None = None) -> None:
 
     >>> dt.cuda.reset_max_memory_allocated()
     """
-    cuda.reset_peak_memory_stats(device)
+    cuda.reset_peak_memory_stats(cuda._checked("reset_max_memory_allocated", device))
 
 
 def reset_max_memory_cached(device: Device | None = None) -> None:
@@ -107,7 +108,7 @@ def reset_max_memory_cached(device: Device | None = None) -> None:
 
     >>> dt.cuda.reset_max_memory_cached()
     """
-    cuda.reset_peak_memory_stats(device)
+    cuda.reset_peak_memory_stats(cuda._checked("reset_max_memory_cached", device))
 
 
 __all__ = [

@@ -112,9 +112,11 @@ import devtensor as dt
 
 calls = dt.zeros(1)
 
+
 def loss(x):
     calls.add_(1)  # here
     return (x * x).sum()
+
 
 dt.func.grad(loss)(dt.ones(2))
 """,

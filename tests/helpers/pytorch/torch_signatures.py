@@ -312,6 +312,7 @@ RECORDED: dict[str, str] = {
     "nn.utils.parametrize.type_before_parametrizations": "module",
     "nn.utils.remove_spectral_norm": "module, name='weight'",
     "nn.utils.remove_weight_norm": "module, name='weight'",
+    "nn.utils.skip_init": "module_cls, *args, **kwargs",
     "nn.utils.spectral_norm": "module, name='weight', n_power_iterations=1, eps=1e-12, dim=None",
     "nn.utils.weight_norm": "module, name='weight', dim=0",
     "nn.utils.clip_grad_norm_": "parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None",

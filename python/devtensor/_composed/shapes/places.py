@@ -312,6 +312,7 @@ def index_reduce(
     """
     if _need_str("index_reduce", "reduce", reduce) not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either prod, mean, amax or amin, got {reduce}.")
+    include_self = _need_bool("index_reduce", "include_self", include_self)
     at = _check_along("index_reduce", input, dim, index, source)
     places = _vector(index).reshape([-1 if d == at else 1 for d in range(source.ndim)]).expand(source.shape)
     return _reduced(input, at, places, source, reduce, include_self)

@@ -225,8 +225,8 @@ def vector_to_parameters(vec: DeviceArray, parameters: Iterable[DeviceArray]) ->
             array.copy_(part)
 
 
-def skip_init(module_cls: type[M], *args: Any, device: Any = "cpu", **kwargs: Any) -> M:
-    """module_cls(*args, device=device, **kwargs). What its parameters hold is not defined: here they are drawn as ever.
+def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
+    """module_cls(*args, **kwargs), on the cpu without device=. What its parameters hold is not defined: they are drawn.
 
     Raises RuntimeError for what is no class of modules, or takes no device.
 
@@ -237,4 +237,5 @@ def skip_init(module_cls: type[M], *args: Any, device: Any = "cpu", **kwargs: An
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    return module_cls(*args, device=device, **kwargs)
+    kwargs.setdefault("device", "cpu")
+    return module_cls(*args, **kwargs)
