@@ -234,3 +234,25 @@ def test_what_programs_ask(device: str) -> None:
     assert z.addmm_(z, z, alpha=2).tolist() == [[5.0] * 2] * 2
     assert dt.tensor([0.0], device=device).i0_().tolist() == [1.0]
     assert dt.tensor([3], device=device).bitwise_left_shift_(2).tolist() == [12]
+
+
+def test_logarithms_of_gamma_beside_its_poles(device: str) -> None:
+    """There the distance to the pole decides: gamma(-n + d) is 1 / (n! d), and its sign (-1) ** n."""
+    for n in range(4):
+        for away in (1e-6, -1e-6, -1e-11, 1e-12) if n else (-1e-6, -1e-10, -1e-16, -1e-20, -1e-300, 1e-300):
+            x = away - n
+            exact = x + n  # of the float
+            want = -math.log(abs(exact)) - math.lgamma(n + 1)
+            got = dt.lgamma(dt.tensor(x, dtype=dt.float64, device=device)).item()
+            assert abs(got - want) <= 4e-6 * abs(exact / 1e-6) + 1e-14 * abs(want), (x, got, want)
+    assert abs(dt.lgamma(dt.tensor(-1e-45, device=device)).item() + math.log(2.0**-149)) < 1e-4
+
+
+def test_rounding_to_decimals_writes_to_arrays_alone(device: str) -> None:
+    x, out = dt.tensor([1.26, 2.31], device=device), dt.empty(2, device=device)
+    assert dt.round(x, decimals=1, out=out) is out and np.allclose(out.cpu().numpy(), [1.3, 2.3])
+    for wrong in (np.zeros(2), [0.0, 0.0], 3):
+        with pytest.raises(TypeError, match="argument 'out' must be DeviceArray"):
+            dt.round(x, decimals=1, out=wrong)  # type: ignore[arg-type]
+    with pytest.raises(dt.ShapeMismatchError):
+        dt.round(x, decimals=1, out=dt.empty(3, device=device))

@@ -312,3 +312,14 @@ def test_no_grad_inside_stops_forward_derivatives(device: str) -> None:
     x = dt.tensor([1.0, 2.0], device=device)
     assert dt.func.jvp(f, (x,), (x,))[1].item() == 9.0 and dt.func.jacfwd(f)(x).tolist() == [1.0, 4.0]
     assert dt.func.hessian(f)(x).tolist() == [[0.0, 0.0], [0.0, 0.0]] and dt.func.jacrev(f)(x).tolist() == [1.0, 4.0]
+
+
+def test_modules_may_write_to_what_only_they_see(device: str) -> None:
+    x = dt.ones(2, 3, device=device)
+    for norm in (dt.nn.utils.spectral_norm, dt.nn.utils.parametrizations.spectral_norm):
+        layer = norm(dt.nn.Linear(3, 3)).to(device)
+        assert dt.func.grad(lambda x, layer=layer: layer(x).sum())(x).shape == (2, 3)
+        assert dt.func.vmap(layer)(x).shape == (2, 3)
+        assert dt.func.vmap(dt.func.grad(lambda x, layer=layer: layer(x).sum()))(x).shape == (2, 3)
+        with pytest.raises(dt.GradientError):  # the transform goes on
+            dt.func.grad(lambda y, layer=layer: (layer(y) * x.mul_(2)).sum())(x)

@@ -13,6 +13,12 @@ from devtensor._C import DeviceArray
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+def need_out(op: str, out: DeviceArray) -> None:
+    """Raises TypeError for what is no array, and what a write to it would raise."""
+    _C._check_rank(op, ("out",), (out,), 0, 0, 8)
+    _C._check_in_place(op, ("out",), (out,), out.dtype, out.shape)
+
+
 def takes_out(function: _F) -> _F:
     """function with its parameter out: an array, or a tuple of as many as it has results, which it returns.
 
@@ -28,8 +34,7 @@ def takes_out(function: _F) -> _F:
             return function(*args, **options)
         several = isinstance(out, (tuple, list))
         for one in out if several else (out,):
-            _C._check_rank(op, ("out",), (one,), 0, 0, 8)  # TypeError for what is no array
-            _C._check_in_place(op, ("out",), (one,), one.dtype, one.shape)  # whether it may be written
+            need_out(op, one)
         result = function(*args, **options)
         if isinstance(result, DeviceArray):
             return _C._write_out(op, result, out)

@@ -40,8 +40,8 @@ class _LogGamma(Function):
         x = _C.where(poles | infinite, 1.0, x)
         right = _stirling(_C.where(reflected, 1 - x, x))
         # gamma(x) gamma(1 - x) = pi / sin(pi x), of which the fraction of x decides
-        fraction = _C.where(reflected, x - x.detach().floor(), 0.5)
-        left = math.log(math.pi) - (fraction * math.pi).sin().log() - right
+        fraction = _C.where(reflected, x - x.detach().round(), 0.5)  # exact, also just below an integer
+        left = math.log(math.pi) - (fraction * math.pi).sin().abs().log() - right
         result = _C.where(poles | infinite, math.inf, _C.where(reflected, left, right))
         result = result - _C.where(roots, result.detach(), 0.0)  # which is what rounding left
         return result
@@ -80,7 +80,7 @@ class _Slope(Function):
         for term in reversed(_DIGAMMA):
             series = (series + term) * inverse
         right = z.log() - 0.5 / z - series - sums
-        fraction = _C.where(reflected, x - x.detach().floor(), 0.5)
+        fraction = _C.where(reflected, x - x.detach().round(), 0.5)
         cotangent = math.pi / (fraction * math.pi).tan()
         result = _C.where(reflected, right - cotangent, right)
         result = _C.where(zero, -given.reciprocal(), _C.where(poles, math.nan, result))

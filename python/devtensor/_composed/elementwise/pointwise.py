@@ -9,7 +9,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, in_place, need_array, widened
 from devtensor._composed.elementwise.domains import log_gamma, log_gamma_slope, log_odds
-from devtensor._composed.written import takes_out
+from devtensor._composed.written import need_out, takes_out
 from devtensor._dtypes.autocast import autocasts
 from devtensor._dtypes.info import finfo
 from devtensor._dtypes.rules import common_dtype, result_type
@@ -204,11 +204,13 @@ def round(input: DeviceArray, *, decimals: int = 0, out: DeviceArray | None = No
     decimals = _need_int("round", "decimals", decimals)
     if decimals == 0:
         return _C.round(input, out=out)
+    if out is not None:
+        need_out("round", out)
     _C._check("round", ("input",), (input,))
     x, scale = widened(input), 10.0 ** abs(decimals)
     rounded = (x * scale).round() / scale if decimals > 0 else (x / scale).round() * scale
     result = rounded.to(input.dtype)
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C._write_out("round", result, out)
 
 
 @takes_out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from devtensor import _C
@@ -40,9 +42,20 @@ def is_transposed(module: Module) -> bool:
     return any(kind.__name__ in _TRANSPOSED for kind in type(module).__mro__)
 
 
+@contextlib.contextmanager
+def _own_writes() -> Iterator[None]:
+    """Around writes to what only a module sees: a function that dt.func transforms may call it."""
+    before = _C._enter_transform([], False)
+    _C._leave_transform((0, 0))
+    try:
+        yield
+    finally:
+        _C._leave_transform(before)
+
+
 def iterate(matrix: DeviceArray, u: DeviceArray, v: DeviceArray, times: int, eps: float) -> None:
     """Power iterations towards the first singular vectors of matrix, written into v and u."""
-    with no_grad():
+    with no_grad(), _own_writes():
         for _ in range(times):
             v.copy_(normalize(_C.mv(matrix.t(), u), dim=0, eps=eps))
             u.copy_(normalize(_C.mv(matrix, v), dim=0, eps=eps))
