@@ -34,6 +34,7 @@ class LKJCholesky(Distribution):
     support: ClassVar[Constraint] = constraints.corr_cholesky
     _names: tuple[str, ...] = ("concentration",)
 
+    dim: int
     concentration: DeviceArray
 
     def __init__(self, dim: int, concentration: DeviceArray | float = 1.0, validate_args: bool | None = None) -> None:
