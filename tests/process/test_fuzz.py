@@ -75,6 +75,7 @@ for kind in sorted(programs.KINDS):
 # ---------------------------------------------------------------- bugs that are planted
 
 WRAPPED = "relu exp add sum neg mul sqrt abs reshape cat mean sub floor amax clone".split()
+WRAPPED += "amin ceil cos log log2 maximum minimum prod sin square tan tanh trunc".split()
 COMPILED = sorted(name for name, value in vars(dt).items() if type(value) is type(dt._C.relu))
 
 PLANT = """
