@@ -119,7 +119,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
         real(2),
     ),
     ("InverseGamma", {"concentration": share(3) + 6, "rate": share(2, 3)}, {}, share(2, 3)),
-    ("InverseGamma", {"concentration": 7.0, "rate": 2.0}, {}, share()),
+    ("InverseGamma", {"concentration": 7.0, "rate": 2.0}, {"concentration": 5.0, "rate": 3.0}, share()),
     ("FisherSnedecor", {"df1": share(3) * 9, "df2": share(2, 3) + 12}, {}, share(2, 3)),
     ("Kumaraswamy", {"concentration1": share(3) * 4, "concentration0": share(2, 3)}, {}, share(2, 3)),
     ("Kumaraswamy", {"concentration1": 0.5, "concentration0": 3.0}, {}, share()),

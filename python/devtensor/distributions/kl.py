@@ -21,6 +21,7 @@ from devtensor.distributions.independent import Independent
 from devtensor.distributions.laplace import Laplace
 from devtensor.distributions.normal import Normal
 from devtensor.distributions.one_hot_categorical import OneHotCategorical
+from devtensor.distributions.ratios import InverseGamma
 from devtensor.distributions.transformed_distribution import HalfNormal, TransformedDistribution
 from devtensor.distributions.uniform import Uniform
 from devtensor.distributions.utils import euler_constant, sum_rightmost
@@ -105,8 +106,9 @@ def _categorical(p: Categorical, q: Categorical) -> DeviceArray:
     return _C.where(p.probs == 0, 0.0, _C.where(q.probs == 0, math.inf, parts)).sum(-1)
 
 
+@register_kl(InverseGamma, InverseGamma)  # of the inverses it is the same
 @register_kl(Gamma, Gamma)
-def _gamma(p: Gamma, q: Gamma) -> DeviceArray:
+def _gamma(p: Gamma | InverseGamma, q: Gamma | InverseGamma) -> DeviceArray:
     a = p.concentration
     slopes = (a - q.concentration) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
     return q.concentration * (p.rate / q.rate).log() + q.concentration.lgamma() - a.lgamma() + slopes
