@@ -114,8 +114,6 @@ dt_status dt_broadcast_in_order(const char *op, const dt_operand *in, int n, con
                                 int64_t *shape, dt_error *err) DT_MUST_CHECK;
 
 /* results: out= and in place */
-/* x was there before the transform that the thread is in */
-dt_status dt_fail_captured(const char *op, const char *name, const dt_array *x, bool maps, dt_error *err);
 dt_status dt_check_writable(const char *op, const char *name, const dt_array *out, dt_error *err) DT_MUST_CHECK;
 #define DT_OUT(out)                                                                                                    \
     {                                                                                                                  \
@@ -165,6 +163,8 @@ dt_status dt_fail_grad_leaf_view(const char *op, const dt_array *x, dt_error *er
 dt_status dt_fail_grad_out(const char *op, const dt_array *x, dt_error *err);
 dt_status dt_fail_grad_view(const char *op, const dt_array *x, dt_error *err);
 dt_status dt_fail_grad_shared(const char *op, const dt_array *x, dt_error *err);
+/* x, which op calls `name`, was there before the transform that the thread is in */
+dt_status dt_fail_captured(const char *op, const char *name, const dt_array *x, bool maps, dt_error *err);
 /* what shall be the gradient of x: its shape, dtype and device */
 dt_status dt_check_grad(const char *op, const dt_array *x, const dt_array *grad, dt_error *err) DT_MUST_CHECK;
 /* the way back: what op kept is gone, or is not as it was */

@@ -532,8 +532,8 @@ dt_int_pow(int64_t base, int64_t exponent)
 DT_FLOAT_DIVISION(float, f, fmodf, floorf, copysignf)
 DT_FLOAT_DIVISION(double, , fmod, floor, copysign)
 
-/* asin is made by atan2, which spills no registers on sm_90 as asin itself does. */
-#define DT_SHAPES(F, suffix, erf_, atan2_, sqrt_)                                                                      \
+/* Functions made of others. asin: atan2 spills no registers on sm_90 as asin itself does. */
+#define DT_BY_OTHERS(F, suffix, erf_, atan2_, sqrt_)                                                                   \
     DT_INLINE F dt_gelu##suffix(F x)                                                                                   \
     {                                                                                                                  \
         return x * (F)0.5 * (1 + erf_(x * (F)0.70710678118654752440));                                                 \
@@ -542,8 +542,8 @@ DT_FLOAT_DIVISION(double, , fmod, floor, copysign)
     {                                                                                                                  \
         return atan2_(x, sqrt_((1 - x) * (1 + x)));                                                                    \
     }
-DT_SHAPES(float, f, erff, atan2f, sqrtf)
-DT_SHAPES(double, , erf, atan2, sqrt)
+DT_BY_OTHERS(float, f, erff, atan2f, sqrtf)
+DT_BY_OTHERS(double, , erf, atan2, sqrt)
 
 /* The inverse of erf to 4e-7 of the result, by Giles' polynomials of w = -log(1 - x * x) (GPU Computing Gems, ch. 10).
  */

@@ -91,9 +91,10 @@ turn_weight(void *ctx, int64_t begin, int64_t end)
 
 /* The same without a copy, for one group: steps between taps are negative. */
 static dt_array
-turned_view(const dt_array *weight, const phase f[2])
+turned_view(const dt_array *weight, const phase f[2], dt_storage *storage)
 {
     dt_array view = *weight;
+    view.storage = storage;
     view.shape[0] = weight->shape[1];
     view.shape[1] = weight->shape[0];
     view.strides[0] = weight->strides[1];
@@ -162,10 +163,11 @@ run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *
     if (f[0].taps == 0 || f[1].taps == 0 || g.shape[2] == 0 || g.shape[3] == 0) {
         return clear(&part, err);
     }
-    dt_storage copy = {.data = room->weights}, entries = {.data = room->entries};
-    dt_storage same = {.data = weight->storage->data}; /* not the weight's own: what is packed of it here is not kept */
-    dt_array turned = params->groups > 1 ? turned_copy(weight, f, params->groups, &copy) : turned_view(weight, f);
-    turned.storage = params->groups > 1 ? &copy : &same;
+    const bool copied = params->groups > 1;
+    /* not the weight's own storage: what is packed of it here is not kept */
+    dt_storage storage = {.data = copied ? room->weights : weight->storage->data}, entries = {.data = room->entries};
+    const dt_array turned =
+        copied ? turned_copy(weight, f, params->groups, &storage) : turned_view(weight, f, &storage);
     if (room->entries == NULL) {
         return cpu_conv2d(&g, &turned, NULL, &inner, &part, err);
     }

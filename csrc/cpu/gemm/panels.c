@@ -199,13 +199,12 @@ gemm_keep_weight(gemm_plan *p)
     if (patches > KEPT_PATCHES || outputs * depth < KEPT_NUMBERS) {
         return NULL;
     }
-    const char *address = is_b ? g->b : g->a;
-    dt_kept_key key = {
-        {address - (const char *)storage->data, g->dtype, is_b, outputs, g->k, 0, 0, g->b_column, g->b_row, 0, 0}};
-    if (conv != NULL) {
-        key = (dt_kept_key){{key.numbers[0], g->dtype, is_b, outputs, g->k, conv->kernel[0], conv->kernel[1],
+    const int64_t place = (const char *)(is_b ? g->b : g->a) - (const char *)storage->data;
+    const dt_kept_key key =
+        conv == NULL
+            ? (dt_kept_key){{place, g->dtype, is_b, outputs, g->k, 0, 0, g->b_column, g->b_row, 0, 0}}
+            : (dt_kept_key){{place, g->dtype, is_b, outputs, g->k, conv->kernel[0], conv->kernel[1],
                              conv->weight_output, conv->weight_channel, conv->weight_row, conv->weight_column}};
-    }
     int64_t steps = is_b ? p->panels_b * p->kernel->columns : outputs;
     dt_kept *kept = dt_kept_get(storage, &key, (size_t)(steps * depth * p->size), pack_weights, p);
     *(is_b ? &p->kept_b : &p->kept_a) = dt_kept_data(kept);

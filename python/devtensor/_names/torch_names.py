@@ -183,10 +183,9 @@ def nuclear_norm(input: DeviceArray, dim: Any = (-2, -1), keepdim: bool = False)
 
 def norm_except_dim(v: DeviceArray, pow: int = 2, dim: int = 0) -> DeviceArray:
     """The norm over all dimensions but one, which stay with size 1; over all of them for dim -1."""
-    from devtensor.linalg import vector_norm
+    from devtensor.nn.utils.weights import length_beside
 
-    others = tuple(d for d in range(v.ndim) if d != dim % v.ndim)
-    return vector_norm(v, pow) if dim == -1 else vector_norm(v, pow, others, True)
+    return length_beside(v, dim, pow)
 
 
 def triangular_solve(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.shapes.joining import broadcast_shapes
+from devtensor.distributions.covariances import log_diagonal
 from devtensor.distributions.kl import register_kl
 from devtensor.distributions.low_rank import LowRankMultivariateNormal
-from devtensor.distributions.multivariate_normal import MultivariateNormal, log_diagonal, squared_distance
+from devtensor.distributions.multivariate_normal import MultivariateNormal, squared_distance
 from devtensor.linalg import solve_triangular
 
 _Vectors = MultivariateNormal | LowRankMultivariateNormal

@@ -12,8 +12,9 @@ from devtensor._composed.shapes.diagonals import diag_embed
 from devtensor._composed.shapes.joining import broadcast_shapes
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
+from devtensor.distributions.covariances import log_diagonal
 from devtensor.distributions.distribution import Distribution, Shape
-from devtensor.distributions.multivariate_normal import log_diagonal, squared_distance
+from devtensor.distributions.multivariate_normal import squared_distance
 from devtensor.linalg import cholesky, inv
 
 

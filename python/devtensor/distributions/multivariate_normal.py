@@ -11,12 +11,12 @@ from devtensor._composed.arguments import need_array
 from devtensor._composed.shapes.joining import broadcast_shapes
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
-from devtensor.distributions.distribution import Distribution, Shape
-from devtensor.distributions.utils import lazy_property
-from devtensor.linalg import cholesky, solve_triangular
+from devtensor.distributions.covariances import OfCovariance, factor_of, given_form, log_diagonal, need_matrix
+from devtensor.distributions.distribution import Shape
+from devtensor.linalg import solve_triangular
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(OfCovariance):
     """The normal distribution of vectors of mean loc (..., n).
 
     One of covariance_matrix, precision_matrix (its inverse) and scale_tril (its lower Cholesky factor), all
@@ -49,50 +49,19 @@ class MultivariateNormal(Distribution):
         need_array(op, "loc", loc)
         if loc.ndim < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        matrices = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        given = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given
-        need_array(op, name, matrix)
+        name, matrix = given_form(op, covariance_matrix, precision_matrix, scale_tril)
         _C._check(op, ("loc", name), (loc, matrix))
-        if matrix.ndim < 2:
-            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        need_matrix(name, matrix)
         batch, count = broadcast_shapes(loc.shape[:-1], matrix.shape[:-2]), loc.shape[-1:]
         self.loc = loc.expand(*batch, *count)
-        self.__dict__[name] = matrix.expand(*batch, *matrix.shape[-2:])
+        self._keep(name, matrix, batch)
         super().__init__(batch, count, validate_args=validate_args)
-        self._factor = matrix if name == "scale_tril" else _factor(matrix, inverse=name == "precision_matrix")
+        self._factor = factor_of(name, matrix)
 
     def expand(self, batch_shape: Shape) -> MultivariateNormal:
         made = self._expanded(batch_shape, "loc", rest=self._event_shape)
-        for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
-            if name in self.__dict__:
-                made.__dict__[name] = self.__dict__[name].expand(*made._batch_shape, *self._event_shape * 2)
+        made._expand_forms(self)
         return made
-
-    def _matrices(self, factor: DeviceArray) -> DeviceArray:
-        return factor.expand(*self._batch_shape, *self._event_shape * 2)
-
-    @lazy_property
-    def scale_tril(self) -> DeviceArray:
-        """The lower Cholesky factor of covariance_matrix."""
-        return self._matrices(self._factor)
-
-    @lazy_property
-    def covariance_matrix(self) -> DeviceArray:
-        """The covariance of each pair of elements."""
-        return self._matrices(self._factor @ self._factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> DeviceArray:
-        """The inverse of covariance_matrix."""
-        inverse = _inverse(self._factor)
-        return self._matrices(inverse.mT @ inverse)
 
     @property
     def mean(self) -> DeviceArray:
@@ -113,17 +82,12 @@ class MultivariateNormal(Distribution):
 
     def log_prob(self, value: DeviceArray) -> DeviceArray:
         self._beside("log_prob", value, "loc")
-        distance = squared_distance(self._matrices(self._factor), value - self.loc)
+        distance = squared_distance(self.scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - log_diagonal(self._factor)
 
     def entropy(self) -> DeviceArray:
         entropy = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + log_diagonal(self._factor)
         return entropy.expand(self._batch_shape)
-
-
-def log_diagonal(factor: DeviceArray) -> DeviceArray:
-    """The logarithm of the determinant of a triangular matrix."""
-    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def squared_distance(factor: DeviceArray, x: DeviceArray) -> DeviceArray:
@@ -134,16 +98,3 @@ def squared_distance(factor: DeviceArray, x: DeviceArray) -> DeviceArray:
     columns = x.expand(*shape, n).reshape(many, *shape[len(shape) - len(batch) :], n).movedim(0, -1)
     found: DeviceArray = solve_triangular(factor, columns, upper=False).square().sum(-2)
     return found.movedim(-1, 0).reshape(shape)
-
-
-def _inverse(factor: DeviceArray) -> DeviceArray:
-    n = factor.shape[-1]
-    one = _C.eye(n, dtype=factor.dtype, device=factor.device)
-    return solve_triangular(factor, one.expand(factor.shape), upper=False)
-
-
-def _factor(matrix: DeviceArray, inverse: bool) -> DeviceArray:
-    """The lower Cholesky factor of matrix, or of its inverse."""
-    if not inverse:
-        return cholesky(matrix)
-    return _inverse(cholesky(matrix.flip((-2, -1))).flip((-2, -1)).mT)

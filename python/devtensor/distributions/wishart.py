@@ -8,21 +8,26 @@ from typing import ClassVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_number
-from devtensor._composed.arguments import need_array
 from devtensor._composed.elementwise.error_functions import mvlgamma
 from devtensor._composed.shapes.joining import broadcast_shapes
 from devtensor._dtypes.info import finfo
 from devtensor.distributions import constraints
 from devtensor.distributions.constraints import Constraint
+from devtensor.distributions.covariances import (
+    OfCovariance,
+    factor_of,
+    given_form,
+    inverse_of,
+    log_diagonal,
+    need_matrix,
+)
 from devtensor.distributions.distribution import Shape
 from devtensor.distributions.exp_family import ExponentialFamily
 from devtensor.distributions.gamma import Chi2
-from devtensor.distributions.multivariate_normal import _factor, _inverse, log_diagonal
-from devtensor.distributions.utils import lazy_property
 from devtensor.linalg import slogdet
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfCovariance, ExponentialFamily):
     """The sum of x @ x.mT over df normal vectors of a covariance (..., n, n), also for a df between whole numbers.
 
     One of covariance_matrix, precision_matrix (its inverse) and scale_tril (its lower Cholesky factor) is given; df is
@@ -47,22 +52,12 @@ class Wishart(ExponentialFamily):
         scale_tril: DeviceArray | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        matrices = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        given = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given
-        need_array("Wishart", name, matrix)
+        name, matrix = given_form("Wishart", covariance_matrix, precision_matrix, scale_tril)
         if isinstance(df, DeviceArray):
             _C._check("Wishart", ("df", name), (df, matrix))
         else:
             df = _C.tensor(_need_number("Wishart", "df", df), dtype=matrix.dtype, device=matrix.device)
-        if matrix.ndim < 2:
-            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        need_matrix(name, matrix)
         batch, event = broadcast_shapes(matrix.shape[:-2], df.shape), matrix.shape[-2:]
         self.df = df.expand(batch)
         if not df.is_cuda:
@@ -71,9 +66,9 @@ class Wishart(ExponentialFamily):
             if bool((df < event[-1]).any()):
                 text = "Singular samples are highly likely to occur for ndim - 1 < df < ndim."
                 warnings.warn(f"Low df values detected. {text}", stacklevel=2)
-        self.__dict__[name] = matrix.expand(*batch, *event)
+        self._keep(name, matrix, batch)
         super().__init__(batch, event, validate_args=validate_args)
-        self._root = matrix if name == "scale_tril" else _factor(matrix, inverse=name == "precision_matrix")
+        self._factor = factor_of(name, matrix)
 
     @property
     def arg_constraints(self) -> dict[str, Constraint]:
@@ -86,29 +81,8 @@ class Wishart(ExponentialFamily):
 
     def expand(self, batch_shape: Shape) -> Wishart:
         made = self._expanded(batch_shape, "df")
-        for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
-            if name in self.__dict__:
-                made.__dict__[name] = self.__dict__[name].expand(*made._batch_shape, *self._event_shape)
+        made._expand_forms(self)
         return made
-
-    def _matrices(self, matrix: DeviceArray) -> DeviceArray:
-        return matrix.expand(*self._batch_shape, *self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> DeviceArray:
-        """The lower Cholesky factor of covariance_matrix."""
-        return self._matrices(self._root)
-
-    @lazy_property
-    def covariance_matrix(self) -> DeviceArray:
-        """The covariance of the vectors."""
-        return self._matrices(self._root @ self._root.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> DeviceArray:
-        """The inverse of covariance_matrix."""
-        inverse = _inverse(self._root)
-        return self._matrices(inverse.mT @ inverse)
 
     def _times(self, factor: DeviceArray, matrix: DeviceArray) -> DeviceArray:
         return factor[..., None, None] * matrix
@@ -130,7 +104,7 @@ class Wishart(ExponentialFamily):
 
     def rsample(self, sample_shape: Shape = ()) -> DeviceArray:
         """By Bartlett's decomposition: a triangle of normal numbers with roots of chi-squared ones on the diagonal."""
-        like, n = self._root, self._event_shape[-1]
+        like, n = self._factor, self._event_shape[-1]
         freedom = self.df.unsqueeze(-1) - _C.arange(n, dtype=like.dtype, device=like.device)
         roots = Chi2(freedom, validate_args=False).rsample(sample_shape).sqrt().clamp(min=finfo(like.dtype).eps)
         below = _C.randn(*roots.shape, n, dtype=like.dtype, device=like.device).tril(-1)
@@ -139,16 +113,16 @@ class Wishart(ExponentialFamily):
 
     def log_prob(self, value: DeviceArray) -> DeviceArray:
         self._beside("log_prob", value, "df")
-        inverse, n = _inverse(self._root), self._event_shape[-1]
+        inverse, n = inverse_of(self._factor), self._event_shape[-1]
         distance = (inverse.mT @ inverse * value).sum((-2, -1))
         density = 0.5 * ((self.df - n - 1) * slogdet(value).logabsdet - distance)
-        return density - self.df * (0.5 * n * math.log(2) + log_diagonal(self._root)) - mvlgamma(self.df / 2, n)
+        return density - self.df * (0.5 * n * math.log(2) + log_diagonal(self._factor)) - mvlgamma(self.df / 2, n)
 
     def entropy(self) -> DeviceArray:
         n, half = self._event_shape[-1], self.df / 2
         steps = _C.arange(n, dtype=half.dtype, device=half.device) / 2
         slopes = (half.unsqueeze(-1) - steps).digamma().sum(-1)
-        volume = (n + 1) * (0.5 * n * math.log(2) + log_diagonal(self._root))
+        volume = (n + 1) * (0.5 * n * math.log(2) + log_diagonal(self._factor))
         return volume + mvlgamma(half, n) - 0.5 * (self.df - n - 1) * slopes + half * n
 
     @property

@@ -8,9 +8,9 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool
+from devtensor.autograd._transforms import calling
 from devtensor.autograd.functional import _grad
 from devtensor.autograd.grad_mode import enable_grad
-from devtensor.func._transforms import calling
 from devtensor.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 _Function = Callable[..., Any]

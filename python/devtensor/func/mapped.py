@@ -8,7 +8,7 @@ from typing import Any
 
 from devtensor import _C, cuda, random
 from devtensor._C import DeviceArray
-from devtensor.func._transforms import calling
+from devtensor.autograd._transforms import calling
 from devtensor.utils._pytree import tree_flatten, tree_unflatten
 
 _Function = Callable[..., Any]

@@ -32,8 +32,10 @@ cpu_exp_parts(double x, double *scale)
     return r + r * r * q;
 }
 
-/* a * b + c, rounded once. Without the instruction: the sum in double, whose last bit is set if it is not exact, so
- * that it rounds to float as the exact sum does. */
+/* a * b + c, rounded once. Without the instruction: the sum in double, cut off towards 0, with its last bit set if that
+ * lost anything, so that it rounds to float as the exact sum does. All by arithmetic of bits, of which SSE2 has
+ * vectors.
+ */
 #if HAS_FMA
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #else
@@ -42,10 +44,11 @@ CPU_FUNCTION float
 cpu_fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, wide = (double)c, sum = product + wide, part = sum - product;
-    const double rest = (product - (sum - part)) + (wide - part); /* NaN where the sum is not finite */
-    const uint64_t bits = dt_f64_bits(sum), inexact = (uint64_t)((rest < 0) | (rest > 0)), even = ~bits & 1;
-    const uint64_t down = (dt_f64_bits(rest) ^ bits) >> 63;
-    return (float)dt_bits_f64(bits + (inexact & even) - ((inexact & even & down) << 1));
+    const uint64_t bits = dt_f64_bits(sum), rest = dt_f64_bits((product - (sum - part)) + (wide - part));
+    const uint64_t finite = ~((((bits << 1) >> 53) + 1) >> 11), magnitude = rest << 1;
+    const uint64_t lost = finite & ((magnitude | (0 - magnitude)) >> 63);
+    const uint64_t beyond = lost & ((bits ^ rest) >> 63); /* the sum was rounded away from 0 */
+    return (float)dt_bits_f64((bits - beyond) | lost);
 }
 #endif
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from devtensor import _C
@@ -12,6 +10,7 @@ from devtensor._C import DeviceArray, _need_int, _need_number, _need_str, _Param
 from devtensor._composed.arguments import need_array
 from devtensor._composed.layers.basic import normalize
 from devtensor._composed.reductions.moments import norm
+from devtensor.autograd._transforms import own_writes
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn.module import Module
 
@@ -19,12 +18,12 @@ M = TypeVar("M", bound=Module)
 _TRANSPOSED = ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
 
 
-def length_beside(weight: DeviceArray, dim: int) -> DeviceArray:
+def length_beside(weight: DeviceArray, dim: int, pow: float = 2) -> DeviceArray:
     """The norms of weight over all dimensions but dim, which stay as ones; of all of it, a number, for dim -1."""
     if dim == -1:
-        return norm(weight)
+        return norm(weight, pow)
     rest = [d for d in range(weight.ndim) if d != dim % max(weight.ndim, 1)]
-    return norm(weight, 2, rest, keepdim=True) if rest else weight.abs()
+    return norm(weight, pow, rest, keepdim=True) if rest else weight.abs()
 
 
 def scaled(v: DeviceArray, g: DeviceArray, dim: int) -> DeviceArray:
@@ -42,20 +41,9 @@ def is_transposed(module: Module) -> bool:
     return any(kind.__name__ in _TRANSPOSED for kind in type(module).__mro__)
 
 
-@contextlib.contextmanager
-def _own_writes() -> Iterator[None]:
-    """Around writes to what only a module sees: a function that dt.func transforms may call it."""
-    before = _C._enter_transform([], False)
-    _C._leave_transform((0, 0))
-    try:
-        yield
-    finally:
-        _C._leave_transform(before)
-
-
 def iterate(matrix: DeviceArray, u: DeviceArray, v: DeviceArray, times: int, eps: float) -> None:
     """Power iterations towards the first singular vectors of matrix, written into v and u."""
-    with no_grad(), _own_writes():
+    with no_grad(), own_writes():
         for _ in range(times):
             v.copy_(normalize(_C.mv(matrix.t(), u), dim=0, eps=eps))
             u.copy_(normalize(_C.mv(matrix, v), dim=0, eps=eps))

@@ -19,3 +19,17 @@ def calling(*trees: Any, maps: bool = False) -> Iterator[None]:
         yield
     finally:
         _C._leave_transform(before)
+
+
+_NONE = (0, False)
+
+
+@contextlib.contextmanager
+def own_writes() -> Iterator[None]:
+    """Around writes of a module to what nobody else sees: they are no effect of the function that calls it."""
+    before = _C._enter_transform([], False)
+    _C._leave_transform(_NONE)
+    try:
+        yield
+    finally:
+        _C._leave_transform(before)
