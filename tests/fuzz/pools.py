@@ -73,7 +73,7 @@ class Pool:
         self.lines: list[str] = []
         self.roots: dict[str, str] = {}  # which arrays share memory: the name of the first
         self.hostile = 0
-        self.host_bound = False  # something is on the cpu whatever D is, so that devices may differ
+        self.host_bound = False  # something is on one device whatever D is, so that devices may differ
         self.evil = rng.choice((0.0, 0.04, 0.15, 0.4))
         self.dtype = rng.choice(FLOATS if rng.random() < 0.6 else DTYPES)
         self.m, self.k, self.n, self.b = (rng.choice((1, 2, 3, 4, 0, 7)) for _ in range(4))
@@ -254,7 +254,9 @@ class Pool:
             name = self.rng.choice(DTYPES)
             return self.one_of(f"dt.{name}", f"{name!r}", f"dt.{self.dtype}")
         if "Device" in text.replace("DeviceArray", "") or name == "device" or "_device" in text:
-            return self.one_of("D", "D", "D", "dt.device(D)", "'cpu'", "0", "'cuda'", "'cuda:7'")
+            device = self.one_of("D", "D", "D", "dt.device(D)", "'cpu'", "0", "'cuda'", "'cuda:7'")
+            self.host_bound |= "D" not in device
+            return device
         if "DeviceArray" in text or "_Operand" in text or name in ("input", "tensor"):
             number = "_Operand" in text and self.rng.random() < 0.35
             return self.number() if number else self.array(name, target)
