@@ -77,7 +77,9 @@ class Target:
         return self.name.endswith("_")
 
 
-WITH_IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "matmul")
+WITH_IN_PLACE = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "matmul", "lshift", "rshift",
+)  # fmt: skip
 
 
 def of_stub(function: ast.FunctionDef, method: bool) -> tuple[Parameter, ...]:

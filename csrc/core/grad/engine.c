@@ -4,26 +4,12 @@
 #include <string.h>
 
 #include "../check/check.h"
-#include "tape.h"
+#include "task.h"
 #include "../ops/index.h"
 #include "../layout/layout.h"
 #include "../ops/ops.h"
 
 /* ---------------------------------------------------------------- a run */
-
-typedef struct dt_task {
-    dt_node *node;
-    struct dt_run *run;
-    struct dt_task *outer; /* the mark that a run around this one has put there */
-    uint32_t pending;
-    int next;        /* while it is marked: the next operand to look at */
-    bool needed;     /* a wanted gradient is here, or reached from here */
-    bool passes;     /* a wanted gradient is reached from here */
-    int32_t wanted;  /* its first place in found, or -1 */
-    dt_array *sum;   /* what was given so far; NULL: nothing */
-    dt_array *parts; /* of a function with several outputs: the same of each */
-    int nparts;
-} dt_task;
 
 #define TASKS 127
 typedef struct task_block {
@@ -156,24 +142,6 @@ count_givers(dt_run *run)
     }
 }
 
-_Thread_local bool dt_grad_watched __attribute__((tls_model("initial-exec")));
-
-static void
-drop_sums(dt_task *task)
-{
-    if (task->sum != NULL) {
-        dt_array_clear(task->sum);
-        dt_free(task->sum);
-        task->sum = NULL;
-    }
-    for (int i = 0; i < task->nparts; i++) {
-        dt_array_clear(&task->parts[i]);
-    }
-    dt_free(task->parts);
-    task->parts = NULL;
-    task->nparts = 0;
-}
-
 static void
 end_run(dt_run *run)
 {
@@ -183,7 +151,7 @@ end_run(dt_run *run)
         for (int k = block->n - 1; k >= 0; k--) {
             dt_task *task = &block->tasks[k];
             task->node->task = task->outer;
-            drop_sums(task);
+            dt_task_drop(task);
         }
         dt_free(block);
     }
@@ -231,153 +199,6 @@ pop(dt_run *run)
     return first;
 }
 
-/* ---------------------------------------------------------------- giving */
-
-bool
-dt_tape_wants(const dt_tape *t, int i)
-{
-    return i < t->node->ninputs && t->node->inputs[i] != NULL && t->node->inputs[i]->task->needed;
-}
-
-/* Whether sum is memory that nobody else sees, so that it may be added to where it lies. */
-static bool
-is_own(const dt_tape *t, const dt_array *sum)
-{
-    return !t->create_graph && atomic_load_explicit(&sum->storage->refs, memory_order_relaxed) == 1 &&
-           dt_array_is_dense(sum);
-}
-
-/* Takes gradient over where it is a value of t's own, else shares it. */
-static void
-take(dt_tape *t, dt_value gradient, dt_array *out)
-{
-    if (gradient >= t->values && gradient < t->values + t->n && t->fresh[gradient - t->values]) {
-        dt_array *slot = &t->values[gradient - t->values];
-        *out = *slot;
-        slot->storage = NULL;
-        slot->node = NULL;
-    } else {
-        dt_array_share(gradient, out);
-    }
-}
-
-static dt_status
-add_to(dt_tape *t, dt_task *task, dt_value gradient)
-{
-    if (task->sum == NULL) {
-        task->sum = dt_malloc(sizeof(*task->sum));
-        if (task->sum == NULL) {
-            return dt_fail_nomem(t->err, sizeof(*task->sum));
-        }
-        take(t, gradient, task->sum);
-        return DT_OK;
-    }
-    if (is_own(t, task->sum)) {
-        return dt_binary(DT_BINARY_add, "backward", task->sum, gradient, NULL, NULL, true, task->sum, t->err);
-    }
-    dt_array sum = DT_ARRAY_EMPTY;
-    DT_TRY(dt_binary(DT_BINARY_add, "backward", task->sum, gradient, NULL, NULL, false, &sum, t->err));
-    dt_array_clear(task->sum);
-    *task->sum = sum;
-    return DT_OK;
-}
-
-/* Where the gradient of operand i is added up. */
-static dt_task *
-receiver(const dt_tape *t, int i)
-{
-    return t->caught != NULL ? &t->caught[i] : dt_tape_input(t, i)->task;
-}
-
-void
-dt_tape_give(dt_tape *t, int i, dt_value gradient)
-{
-    if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i)) {
-        return;
-    }
-    if (DT_UNLIKELY(dt_grad_watched)) {
-        t->rc = dt_front.watch((dt_node *)t->node, i, gradient, t->err);
-    }
-    gradient = t->rc == DT_OK ? dt_tape_fit(t, dt_tape_input(t, i), gradient) : NULL;
-    if (gradient != NULL) {
-        t->rc = add_to(t, receiver(t, i), gradient);
-    }
-}
-
-void
-dt_tape_give_part(dt_tape *t, int nparts, int i)
-{
-    dt_task *task = dt_tape_input(t, 0)->task;
-    if (!task->needed) {
-        return;
-    }
-    if (task->parts == NULL) {
-        task->parts = dt_calloc((size_t)nparts, sizeof(*task->parts));
-        if (task->parts == NULL) {
-            t->rc = dt_fail_nomem(t->err, (size_t)nparts * sizeof(*task->parts));
-            return;
-        }
-        task->nparts = nparts;
-    }
-    dt_array *part = &task->parts[i], sum = DT_ARRAY_EMPTY;
-    if (part->storage == NULL) {
-        dt_array_share(t->grad, part);
-        return;
-    }
-    t->rc = dt_binary(DT_BINARY_add, "backward", part, t->grad, NULL, NULL, false, &sum, t->err);
-    if (t->rc == DT_OK) {
-        dt_array_clear(part);
-        *part = sum;
-    }
-}
-
-void
-dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradient)
-{
-    if (t->rc != DT_OK || gradient == NULL || !dt_tape_wants(t, i)) {
-        return;
-    }
-    const dt_node *input = dt_tape_input(t, i);
-    dt_array *sum = receiver(t, i)->sum;
-    if (sum != NULL && sum->dtype == gradient->dtype && is_own(t, sum) && dt_array_is_contiguous(sum)) {
-        t->rc = dt_write_region(sum, region, gradient, true, t->err);
-        return;
-    }
-    if (t->create_graph) {
-        dt_array *slot = dt_tape_slot(t);
-        if (slot != NULL) {
-            dt_tape_give(t, i,
-                         dt_tape_made(t, dt_embed(gradient, region, input->ndim, input->shape, slot, t->err), slot));
-        }
-        return;
-    }
-    dt_value whole = dt_tape_zeros(t, input->ndim, input->shape);
-    if (whole != NULL) {
-        t->rc = dt_write_region(whole, region, gradient, false, t->err);
-        dt_tape_give(t, i, t->rc == DT_OK ? whole : NULL);
-    }
-}
-
-void
-dt_tape_give_rest(dt_tape *t, int i, const dt_region *region)
-{
-    if (t->rc != DT_OK || !dt_tape_wants(t, i)) {
-        return;
-    }
-    dt_task *from = t->node->task, *to = dt_tape_input(t, i)->task;
-    if (t->caught == NULL && from->sum == t->grad && to->sum == NULL && is_own(t, t->grad) &&
-        dt_array_is_contiguous(t->grad) && dt_array_has_shape(t->grad, to->node->ndim, to->node->shape) &&
-        t->grad->dtype == to->node->dtype) {
-        t->rc = dt_clear_region(t->grad, region, t->err);
-        to->sum = from->sum;
-        from->sum = NULL;
-        t->grad = NULL;
-        return;
-    }
-    dt_array *slot = dt_tape_slot(t);
-    dt_tape_give(t, i, slot == NULL ? NULL : dt_tape_made(t, dt_without_region(t->grad, region, slot, t->err), slot));
-}
-
 /* ---------------------------------------------------------------- one node */
 
 static dt_status
@@ -415,7 +236,7 @@ call_between_hooks(dt_tape *t, dt_node *node)
         if (t->caught[i].sum != NULL && given != NULL) {
             dt_array_share(t->caught[i].sum, &given[i]);
         }
-        drop_sums(&t->caught[i]);
+        dt_task_drop(&t->caught[i]);
     }
     dt_free(t->caught);
     t->caught = NULL;
@@ -424,7 +245,7 @@ call_between_hooks(dt_tape *t, dt_node *node)
     }
     for (size_t i = 0; given != NULL && i < n; i++) {
         if (t->rc == DT_OK && given[i].storage != NULL) {
-            t->rc = add_to(t, dt_tape_input(t, (int)i)->task, &given[i]);
+            t->rc = dt_task_add(t, dt_tape_input(t, (int)i)->task, &given[i]);
         }
         dt_array_clear(&given[i]);
     }
@@ -482,6 +303,8 @@ static dt_status
 run_task(dt_run *run, dt_task *task, dt_error *err)
 {
     dt_node *node = task->node;
+    run->tape.node = node;
+    DT_TRY(dt_task_add_rows(&run->tape, task));
     if ((task->sum == NULL && task->parts == NULL) || !task->needed) {
         return DT_OK;
     }
@@ -498,7 +321,7 @@ run_task(dt_run *run, dt_task *task, dt_error *err)
             dt_node_forget(node, run->options->place);
         }
     }
-    drop_sums(task);
+    dt_task_drop(task);
     return DT_OK;
 }
 
@@ -536,7 +359,7 @@ start(dt_run *run, int n, dt_node *const *roots, const dt_array *const *gradient
         dt_task *task = roots[i]->task;
         const bool first = task->sum == NULL;
         t->node = task->node;
-        DT_TRY(add_to(t, task, gradients[i]));
+        DT_TRY(dt_task_add(t, task, gradients[i]));
         if (first && task->pending == 0) {
             DT_TRY(push(run, task, err));
         }

@@ -387,8 +387,8 @@ matmul_gradient(dt_tape *t)
     if (!dt_tape_wants(t, 1)) {
         return;
     }
-    if (!row && ranks->b == 2 && ranks->a > 2) { /* all matrices of a met the same b: one product */
-        dt_tape_give(t, 1, dt_tape_matmul(t, turned(t, as_rows(t, A)), as_rows(t, G)));
+    if (!row && ranks->b == 2 && A != NULL) { /* all matrices of a met the same b: one product */
+        dt_tape_give_product(t, 1, as_rows(t, A), as_rows(t, G));
         return;
     }
     dt_value a = row ? dt_tape_unsqueeze(t, A, -1) : turned(t, A);
@@ -427,7 +427,12 @@ addmm_gradient(dt_tape *t)
     if (dt_tape_wants(t, 1)) {
         dt_tape_give(t, 1, scaled(t, dt_tape_matmul(t, G, turned(t, C)), r->alpha));
     }
-    if (dt_tape_wants(t, 2)) {
+    if (!dt_tape_wants(t, 2)) {
+        return;
+    }
+    if (r->alpha == 1 && G->ndim == 2) {
+        dt_tape_give_product(t, 2, B, G);
+    } else {
         dt_tape_give(t, 2, scaled(t, dt_tape_matmul(t, turned(t, B), G), r->alpha));
     }
 }
@@ -444,7 +449,7 @@ linear_gradient(dt_tape *t)
         dt_tape_give(t, 0, dt_tape_matmul(t, g, B));
     }
     if (dt_tape_wants(t, 1) && g != NULL && A != NULL) {
-        dt_tape_give(t, 1, dt_tape_matmul(t, turned(t, as_rows(t, g)), as_rows(t, A)));
+        dt_tape_give_product(t, 1, as_rows(t, g), as_rows(t, A));
     }
     if (t->node->ninputs > 2) {
         dt_tape_give(t, 2, g);

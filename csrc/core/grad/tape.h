@@ -41,6 +41,8 @@ dt_tape_input(const dt_tape *t, int i)
 /* The gradient of operand i, of any shape that it broadcast to and of any float dtype: summed and cast (engine.c).
  * Several are added. */
 void dt_tape_give(dt_tape *t, int i, dt_value gradient);
+/* leftᵀ @ right, of (rows, m) and (rows, n). Where other products have the same operand, their rows become one. */
+void dt_tape_give_product(dt_tape *t, int i, dt_value left, dt_value right);
 /* The same of the part of operand i that is in the region. */
 void dt_tape_give_region(dt_tape *t, int i, const dt_region *region, dt_value gradient);
 /* Gives operand i the gradient of the result with zeros in the region, mostly the very memory of it: nothing reads it

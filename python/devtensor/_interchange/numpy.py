@@ -21,7 +21,7 @@ _OPERATORS = {
 
 def __array_ufunc__(self: DeviceArray, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """What NumPy calls for np.exp(x) and for array + x: the first is refused, the second is our operator's."""
-    _need_function("__array_ufunc__", "ufunc", ufunc)
+    _need_function("__array_ufunc__", "ufunc", ufunc, ("numpy",))
     if method == "__call__" and not options and len(inputs) == 2 and type(inputs[0]).__module__ == "numpy":
         operator = getattr(inputs[1], _OPERATORS.get(ufunc.__name__, ""), None)
         if operator is not None:
@@ -33,7 +33,7 @@ def __array_ufunc__(self: DeviceArray, ufunc: Any, method: str, *inputs: Any, **
 def __array_function__(self: DeviceArray, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """What NumPy calls for np.sum(x). Functions that read x as any buffer of the host work; of the others it is told
     what to call instead."""
-    _need_function("__array_function__", "func", func)
+    _need_function("__array_function__", "func", func, ("numpy", "builtins"))
     try:
         return func._implementation(*args, **kwargs)
     except HostAccessError:
@@ -43,8 +43,9 @@ def __array_function__(self: DeviceArray, func: Any, types: Any, args: Any, kwar
         raise _refusal(name, f"{func.__module__}.{name}", self) from error
 
 
-def _need_function(op: str, name: str, function: Any) -> None:
-    if not callable(function) or type(function).__module__.partition(".")[0] not in ("numpy", "builtins"):
+def _need_function(op: str, name: str, function: Any, homes: tuple[str, ...]) -> None:
+    """homes: the packages that its type may come from."""
+    if not callable(function) or type(function).__module__.partition(".")[0] not in homes:
         raise TypeError(f"{op}(): argument {name!r} must be a function of NumPy, not {type(function).__name__}")
 
 
