@@ -281,6 +281,33 @@ def test_pytorch_refuses_the_same_writes() -> None:
         assert plain(theirs) == plain(eval(code, captured(dt, dt.func, "cpu"))), code
 
 
+INSIDE = {
+    "F.grad(lambda x: backward((x * x).sum()))(x)",
+    "F.vjp(lambda x: backward((w * x).sum()), x)",
+    "F.vmap(lambda row: backward((w * row).sum()))(rows)",
+    "F.vmap(F.grad(lambda row: backward((w * row).sum())))(rows)",
+}
+
+
+@pytest.mark.parametrize("frame", ["devtensor", "torch"])
+def test_backward_in_a_transform_is_refused(frame: str) -> None:
+    torch = dt if frame == "devtensor" else pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    def backward(result: Any) -> Any:
+        result.backward()
+        return result
+
+    w = torch.ones(2, requires_grad=True)
+    for code in INSIDE:
+        names = surroundings(torch, torch.func, "cpu") | {"w": w, "backward": backward}
+        with pytest.raises(RuntimeError, match="backward\\(\\) called inside") as raised:
+            eval(code, names)
+        assert frame == "torch" or raised.value.code == "grad-transform"
+        assert w.grad is None, code
+    (w * 2).sum().backward()  # outside of it is as ever
+    assert w.grad.tolist() == [2, 2]
+
+
 def test_results_of_nested_transforms_are_recorded_as_in_pytorch() -> None:
     """Of an inner vjp or jvp too: nothing leads back to what the outer one had made its own."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -304,6 +304,13 @@ py__backward(PY_PARAMS)
 {
     PY_PARSE(_backward)
     bool retain = false, create = false;
+    PyObject *first = PyTuple_GET_SIZE(a.v[0]) == 0 ? NULL : PyTuple_GET_ITEM(a.v[0], 0);
+    if (dt_transform_here.began != 0 && first != NULL && py_is_array(first)) {
+        py_refuse_grad(first, "grad-transform", "backward",
+                       "backward() called inside a function that dt.func or vmap transforms: .grad of what is outside "
+                       "would change. Use dt.func.grad or dt.func.vjp in it, or call backward() outside of it.");
+        return NULL;
+    }
     if (py_arg_bool(&a, 2, &retain) < 0 || py_arg_bool(&a, 3, &create) < 0 ||
         run(a.state, a.v[0], a.v[1], a.v[4], retain, create, NULL) < 0) {
         return NULL;

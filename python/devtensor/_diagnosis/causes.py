@@ -144,6 +144,10 @@ CAUSES = {
         "write would stay when the transform is over, and vmap would make it once for each entry. Give the array as "
         "an argument, or write to a copy (clone)."
     ),
+    "grad-transform": (
+        "dt.func and vmap call a function for its result. backward() inside of it would add to the .grad of arrays "
+        "from outside. Take gradients there with dt.func.grad, dt.func.vjp or dt.autograd.grad."
+    ),
     "grad-shared": (
         "The write must be recorded, but other arrays share the memory in a way that cannot be followed: views of a "
         "detached array, or views of another dtype. Write to a copy (clone)."

@@ -74,15 +74,15 @@ class UpdateOptimizer(Optimizer):
                 grads.append(grad)
         states, ages = self._states_of(group, params)
         for age in dict.fromkeys(ages):
+            used, given, kept, at = params, grads, states, places
+            if ages.count(age) < len(ages):
+                chosen = [other == age for other in ages]
+                used, given = list(compress(params, chosen)), list(compress(grads, chosen))
+                kept, at = list(compress(states, chosen)), list(compress(places, chosen))
             rule = self._rule(group, age)
-            of_age = [other == age for other in ages]
-            chosen = list(compress(states, of_age))
-            arrays = tuple([tuple([state[key] for state in chosen]) for key in rule.states])
-            used = tuple(compress(params, of_age))
-            _C._update(
-                rule.name, used, tuple(compress(grads, of_age)), arrays, rule.numbers, tuple(compress(places, of_age))
-            )
-            self._keep(used, chosen, age)
+            arrays = tuple([tuple([state[key] for state in kept]) for key in rule.states])
+            _C._update(rule.name, tuple(used), tuple(given), arrays, rule.numbers, tuple(at))
+            self._keep(used, kept, age)
 
     def _keep(self, params: Iterable[DeviceArray], states: Iterable[dict[str, Any]], age: float) -> None:
         """After their step."""

@@ -122,6 +122,25 @@ dt.func.grad(loss)(dt.ones(2))
 """,
         ),
     ],
+    "grad-transform": [
+        (
+            "A loss that calls backward itself",
+            """
+import devtensor as dt
+
+weight = dt.ones(2, requires_grad=True)
+
+
+def loss(x):
+    error = (weight * x).sum()
+    error.backward()  # here
+    return error
+
+
+dt.func.grad(loss)(dt.ones(2))
+""",
+        ),
+    ],
     "grad-shared": [
         (
             "A write to a detached array that has views",
