@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from support import ROOT, needs_compiler
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
+pytestmark = needs_compiler
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support import REAL, ROOT
+from support import REAL, ROOT, needs_compiler
 
 import devtensor as dt
 
 API = ROOT / "csrc" / "cuda" / "api.def"
 pytestmark = [
-    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path"),
+    needs_compiler,
     pytest.mark.skipif(not API.exists(), reason="reads the source tree"),
     pytest.mark.skipif(REAL, reason="the real libraries are there"),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Any
 import cases
 import formats
 import numpy as np
+import pytest
 import reference
 from cases import Case, Operand
 from formats import FORMATS, STORAGE
@@ -27,6 +29,17 @@ REAL = os.environ.get("DEVTENSOR_TEST_DEVICES") == "real"
 ONE = REAL or os.environ.get("DEVTENSOR_TEST_DEVICES") == "one"
 DEVICES = ("cpu", "cuda:0") if ONE else ("cpu", "cuda:0", "cuda:1")
 CUDA_DEVICES = DEVICES[1:]
+COMPILER = shutil.which("cc")
+NO_COMPILER = "no C++ compiler on the path"
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
+RUNS_KERNELS = REAL or COMPILER is not None  # of users: a simulated GPU compiles them with the host's
+needs_kernels = pytest.mark.skipif(not RUNS_KERNELS, reason=NO_COMPILER)
+
+
+def skip_kernels(text: str) -> None:
+    """Skips a test of this text if it has kernels that cannot be compiled."""
+    if "RawKernel" in text and not RUNS_KERNELS:
+        pytest.skip(NO_COMPILER)
 
 
 def name_of(dtype: Any) -> str:

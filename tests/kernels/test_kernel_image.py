@@ -15,10 +15,12 @@ import pytest
 from support import (
     ROOT,
     call,  # noqa: F401  (starts the suite's devices before devtensor is used)
+    needs_compiler,
 )
 
 if not (ROOT / "csrc" / "kernels").is_dir():
     pytest.skip("these tests read the source tree", allow_module_level=True)
+pytestmark = needs_compiler
 
 # PTX is what the preprocessor leaves of one file, so that a comment changes nothing; every call is written down.
 NVCC = r"""#!/bin/sh

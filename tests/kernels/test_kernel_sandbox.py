@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 from hostile_kernels import CALLS, ENDLESS, LIMITS, STARTS, UNDEFINED, Hostile, source
-from support import REAL, python_path
+from support import REAL, needs_kernels, python_path
 
 import devtensor as dt
 
 pytestmark = [
     pytest.mark.skipif(REAL, reason="kernels of the simulated GPU"),
+    needs_kernels,
     pytest.mark.skipif(not dt._C._sim_confines(), reason="this system cannot refuse system calls"),
 ]
 HOSTILE = [*CALLS, *STARTS, *LIMITS, *UNDEFINED]

@@ -4,14 +4,13 @@ our products and convolutions against the library's, and blocks of many threads 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import ROOT, bits_of
+from support import ROOT, bits_of, needs_compiler
 
 import devtensor as dt
 
@@ -32,7 +31,7 @@ def values(
     return dt.array(rng.integers(-3, 4, size=shape).astype(np.float64)).to(device, getattr(dt, dtype))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
+@needs_compiler
 @pytest.mark.parametrize(
     ("name", "least"),
     [("test_kernels", 2000), ("test_kernels_index", 500), ("test_kernels_update", 150), ("test_kernels_order", 1500)],

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import source_files
-from support import CUDA_DEVICES, REAL, counted, python_path
+from support import CUDA_DEVICES, REAL, counted, needs_kernels, python_path
 from users_kernels import KERNELS, Raw
 
 import devtensor as dt
 
+pytestmark = needs_kernels
 SCALE = """
 extern "C" __global__ void scale(const float *x, float *y, float a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

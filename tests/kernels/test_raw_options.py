@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import needs_kernels
 
 import devtensor as dt
 from devtensor.cuda import _raw_kernel
@@ -66,6 +67,7 @@ GIVEN = {"-std=": "c++17", "--std=": "c++20", "--maxrregcount=": "32", "-maxrreg
 GIVEN |= {"-dopt=": "on", "--diag-suppress=": "177", "-diag-suppress=": "177"}
 
 
+@needs_kernels
 @pytest.mark.parametrize("options", VALUES)
 def test_macros_and_folders(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "mine.h").write_text("#define VALUE 9\n")
@@ -74,6 +76,7 @@ def test_macros_and_folders(options: tuple[str, ...], tmp_path: Path) -> None:
     assert x.item() == VALUES[options]
 
 
+@needs_kernels
 @pytest.mark.parametrize("dashes", ["-", "--"])
 def test_every_other_option_compiles(dashes: str) -> None:
     """All that begin with so many dashes at once: a real compiler would say which of them it does not know."""

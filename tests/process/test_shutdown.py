@@ -11,7 +11,8 @@ import pytest
 from test_import import python, quiet
 
 FORKED = """
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, from Python 3.12 on
 def child(work):
     sys.stdout.flush()
     pid = os.fork()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ def test_the_list(tool: ModuleType) -> None:
     assert [name for _, name in names if f"`{name}`" not in page] == [], "run tools/public_programs.py --write"
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_program_is_fetched_and_runs_on_both_devices(tool: ModuleType, tmp_path: Path) -> None:
     repository = tmp_path / "somebody+something"
     repository.mkdir()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import doc_blocks
 import pytest
-from support import HELPERS, ROOT, python_path
+from support import HELPERS, ROOT, python_path, skip_kernels
 from torch_differences import VERSION
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -44,6 +44,7 @@ def test_python_blocks(page: Path, tmp_path: Path) -> None:
     """In a process of their own, on two simulated GPUs."""
     if page.name == "explain-torch.md" and not is_torch_there():
         pytest.skip(f"the page shows what PyTorch {VERSION} says, which is not installed")
+    skip_kernels(page.read_text())
     command = [sys.executable, str(HELPERS / "doc_blocks.py"), str(page)]
     env = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     env |= {"DEVTENSOR_CUDA": "sim:2", "PYTHONPATH": python_path()}

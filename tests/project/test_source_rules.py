@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -282,6 +283,8 @@ def test_files_are_rooms_not_halls() -> None:
 
 
 def tracked() -> list[Path]:
+    if shutil.which("git") is None:
+        return [*SOURCES, *PYTHON]
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=False
     )

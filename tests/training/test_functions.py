@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import no_transfers
+from support import needs_kernels, no_transfers
 
 import devtensor as dt
 from devtensor.autograd.function import once_differentiable
@@ -360,6 +360,7 @@ def test_many_threads() -> None:
     assert together == alone
 
 
+@needs_kernels
 def test_around_a_kernel(cuda: str) -> None:
     source = """
     extern "C" __global__ void cube(const double *x, double *y, int n)
