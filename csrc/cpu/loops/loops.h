@@ -83,6 +83,24 @@ typedef struct {
                          const double means[2]);
 } cpu_norm_parts;
 
+/* Sums of neighbours along a dimension: line j of out, `size` of them, is the sum of lines from[k] of x, n of them, times
+ * share[k], for k from start[j] to start[j + 1]. A line has `inner` elements. Of rows of single elements with `taps`
+ * terms each: lane l of tap t of a block of `lanes` is at places[(block * taps + t) * lanes + l] in the vectors of x that
+ * begin at windows[2 * block] and windows[2 * block + 1], and has its share at the same place of shares. */
+typedef struct {
+    int64_t n, size, inner, taps;
+    int64_t *start, *from, *windows;
+    void *share;
+    int32_t *places;
+    float *shares;
+} cpu_resampling;
+typedef struct {
+    void (*lines)(const cpu_resampling *r, const void *from, void *to, int64_t begin, int64_t end);
+    void (*rows)(const cpu_resampling *r, const void *from, void *to, int64_t rows);
+    void (*near)(const cpu_resampling *r, const void *from, void *to, int64_t rows); /* or NULL: no such vectors */
+    int64_t lanes;
+} cpu_resample_parts;
+
 /* One row of n numbers of a step of a recurrent layer, or of its gradient (cell.c). */
 typedef void (*cpu_cell_row)(const void *const *from, void *const *to, int64_t n);
 
@@ -180,6 +198,7 @@ typedef struct {
     const cpu_update_row *updates[2]; /* float32, float64 */
     const cpu_random_parts *random;
     const cpu_norm_parts *norm[2];        /* float32, float64 */
+    const cpu_resample_parts *resample[2];
     cpu_cell_row cells[2][2 * DT_NCELLS]; /* the same: the steps, then their gradients */
 } cpu_loops;
 

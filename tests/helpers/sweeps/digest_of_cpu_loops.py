@@ -92,6 +92,15 @@ def pooled_gradient(x: dt.DeviceArray, *parameters: int) -> dt.DeviceArray:
     return dt.autograd.grad(y, leaf, given)[0]
 
 
+def resampled(x: dt.DeviceArray, factor: float, mode: str = "bilinear") -> dt.DeviceArray:
+    """Of a plane in rows: another size of it, and what a part of x itself gives it as a gradient."""
+    leaf = x.detach().requires_grad_(True)
+    y = dt.nn.functional.interpolate(leaf[None, None], scale_factor=(1.0, factor), mode=mode)
+    wide = dt.nn.functional.interpolate(y, scale_factor=(factor, 1.0), mode=mode)
+    given = dt.cat([x.flatten()] * (wide.numel() // x.numel() + 1))[: wide.numel()].reshape(wide.shape)
+    return dt.cat([wide.flatten(), dt.autograd.grad(wide, leaf, given)[0].flatten()])
+
+
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
 EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
 SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
@@ -141,6 +150,10 @@ OPS |= {
     "max_pool2d, gradient of pairs": lambda a, b: pooled_gradient(rows(a, 35)[None], 2),
     "max_pool2d, gradient of channels": lambda a, b: pooled_gradient(rows(a, 19).T[:, None], (1, 3), 2, (0, 1)),
     "avg_pool2d": lambda a, b: dt.avg_pool2d(rows(a)[None], 3, 1, 1, count_include_pad=False),
+    "resampled, larger": lambda a, b: resampled(rows(a), 2.0),
+    "resampled, smaller": lambda a, b: resampled(rows(a, 37), 0.5),
+    "resampled, few of many": lambda a, b: resampled(rows(a, 19), 0.3),
+    "resampled, by cubes": lambda a, b: resampled(rows(a, 19), 1.7, "bicubic"),
     "pooled channels": lambda a, b: dt.avg_pool2d(dt.stack([rows(a)] * 9, 2).permute(2, 0, 1)[None], 2),
 }
 
