@@ -37,6 +37,13 @@ typedef void (*cpu_reduced_rows)(void *accs, int64_t *at, int64_t width, int64_t
 /* sums[j] += x[i * along + j], for each j < width and i < count */
 typedef void (*cpu_add_lines)(double *sums, const float *x, int64_t width, int64_t along, int64_t count);
 
+/* Running sums of float32: of four rows of neighbours that begin so many elements after each other, from what sums hold
+ * on; and the sums of every eighth element, of a multiple of 8. */
+typedef struct {
+    void (*four)(const float *x, float *out, int64_t n, int64_t x_apart, int64_t out_apart, double *sums);
+    void (*total)(const float *x, int64_t n, double *lanes);
+} cpu_scan_parts;
+
 /* The parts of softmax in float32 or float64, for n neighbours of one row. Those called line_ take one element of each
  * of `width` rows. */
 typedef struct {
@@ -185,6 +192,7 @@ typedef struct {
     const cpu_reduction *const *reductions;
     const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */
     cpu_add_lines add_lines;                     /* or NULL: the step of a sum does it */
+    const cpu_scan_parts *scan;                  /* or NULL: scan.c has them */
     const cpu_softmax_parts *softmax[2];         /* float32, float64 */
     const cpu_softmax_grad_parts *softmax_grad[2];
     cpu_pool_line pool_largest[4], pool_sum[4]; /* float16, bfloat16, float32, float64 */
