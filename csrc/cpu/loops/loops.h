@@ -70,6 +70,7 @@ typedef struct {
 
 /* The parts of layer norm in float32 or float64, over n neighbours of one row: what it is measured by, the result, the
  * gradient of x, and what is added to those of weight and bias. */
+#define CPU_NORM_TOGETHER 4
 typedef struct {
     double mean, scale;
 } cpu_norm_row;
@@ -78,7 +79,9 @@ typedef struct {
     void (*finish)(const void *x, const void *weight, const void *bias, void *out, int64_t n, cpu_norm_row row);
     void (*grad)(const void *grad, const void *x, const void *weight, void *out, int64_t n, cpu_norm_row row,
                  bool centred);
-    void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, cpu_norm_row row);
+    /* of up to CPU_NORM_TOGETHER rows, one after the other */
+    void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, const cpu_norm_row *row,
+                 int64_t rows);
     /* Of batch norm, over n neighbours of one channel: the sums of x and of squared distances to the mean; of the
      * gradient and of its products with what is normal; the result; the gradient, factor * (grad - means[0] - normal *
      * means[1]). */
@@ -90,10 +93,10 @@ typedef struct {
                          const double means[2]);
 } cpu_norm_parts;
 
-/* Sums of neighbours along a dimension: line j of out, `size` of them, is the sum of lines from[k] of x, n of them, times
- * share[k], for k from start[j] to start[j + 1]. A line has `inner` elements. Of rows of single elements with `taps`
- * terms each: lane l of tap t of a block of `lanes` is at places[(block * taps + t) * lanes + l] in the vectors of x that
- * begin at windows[2 * block] and windows[2 * block + 1], and has its share at the same place of shares. */
+/* Sums of neighbours along a dimension: line j of out, `size` of them, is the sum of lines from[k] of x, n of them,
+ * times share[k], for k from start[j] to start[j + 1]. A line has `inner` elements. Of rows of single elements with
+ * `taps` terms each: lane l of tap t of a block of `lanes` is at places[(block * taps + t) * lanes + l] in the vectors
+ * of x that begin at windows[2 * block] and windows[2 * block + 1], and has its share at the same place of shares. */
 typedef struct {
     int64_t n, size, inner, taps;
     int64_t *start, *from, *windows;
@@ -183,6 +186,7 @@ typedef struct {
 
 typedef struct {
     const cpu_ops *const *ops; /* by dtype; NULL for the half types */
+    cpu_row exp, log;          /* of float32, in place of those rows */
     cpu_row half_signs;        /* its context is a cpu_half_signs */
     cpu_sines sin_wide;
     cpu_magnitude magnitude;
@@ -205,7 +209,7 @@ typedef struct {
     cpu_pool_pairs pool_pairs[4];     /* the same; NULL for the half types */
     const cpu_update_row *updates[2]; /* float32, float64 */
     const cpu_random_parts *random;
-    const cpu_norm_parts *norm[2];        /* float32, float64 */
+    const cpu_norm_parts *norm[2]; /* float32, float64 */
     const cpu_resample_parts *resample[2];
     cpu_cell_row cells[2][2 * DT_NCELLS]; /* the same: the steps, then their gradients */
 } cpu_loops;

@@ -346,8 +346,7 @@ py__resample(PY_PARAMS)
         return NULL;
     }
     params.size = index->ndim == 2 ? index->shape[1] : 0;
-    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(input),
-              dt_resample(input, index, share, &params, out, &err));
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(input), dt_resample(input, index, share, &params, out, &err));
 }
 
 static PyObject *
@@ -411,7 +410,8 @@ PyMethodDef py_binary_functions[] = {
     PY_HIDDEN(_rms_norm, "The same without a mean."),
     PY_HIDDEN(_lstm_cell, "The new h and c of a step on the cpu, (2, n, size), from both products and c."),
     PY_HIDDEN(_gru_cell, "The new h of a step on the cpu, (n, size), from both products and h."),
-    PY_HIDDEN(_resample, "Sums of input[index[t, i]] * share[t, i] over t along dim, on the cpu; a negative index gives 0."),
+    PY_HIDDEN(_resample,
+              "Sums of input[index[t, i]] * share[t, i] over t along dim, on the cpu; a negative index gives 0."),
     PY_END,
 };
 

@@ -1,6 +1,6 @@
-/* resample.c: sums of few neighbours along a dimension, each with a share of its own, as interpolate takes them, and the
- * way of their gradient. Both are a list of terms for each line of the result. Lines of few elements are rows of single
- * ones, in which a vector of results needs two vectors of the row if its neighbours are near. */
+/* resample.c: sums of few neighbours along a dimension, each with a share of its own, as interpolate takes them, and
+ * the way of their gradient. Both are a list of terms for each line of the result. Lines of few elements are rows of
+ * single ones, in which a vector of results needs two vectors of the row if its neighbours are near. */
 #include "../loops.h"
 
 #include "../../../core/check/check.h"

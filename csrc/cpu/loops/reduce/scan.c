@@ -57,7 +57,7 @@ typedef struct {
     const dt_array *x, *out, *indices;
     const scan_loops *loops;
     const cpu_scan_parts *sums; /* or NULL */
-    int64_t n, steps[3]; /* in elements: x, out, indices */
+    int64_t n, steps[3];        /* in elements: x, out, indices */
     int64_t x_size, out_size, chunks;
     int across;
     bool reverse;
