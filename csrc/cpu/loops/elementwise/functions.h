@@ -81,17 +81,7 @@ cpu_expf(float x)
     const uint32_t shifted = dt_f32_bits(FMA(x, 0x1.715476p+0f, shift)), end = dt_f32_bits(shift + 129);
     uint32_t exponents = shifted < end ? shifted : end, half = exponents >> 1;
     float y = cpu_exp_rest(x, dt_bits_f32(exponents) - shift);
-    y = y * dt_bits_f32(half << 23) * dt_bits_f32((exponents - half) << 23);
-    return x < -104 ? 0 : y;
-}
-
-/* The same where |x| is at most this, so that the result is normal: n is added to its exponent. */
-#define CPU_EXP_ORDINARY 87.0f
-CPU_FUNCTION float
-cpu_exp_ordinary(float x)
-{
-    const float shift = 0x1.8p23f, shifted = FMA(x, 0x1.715476p+0f, shift);
-    return dt_bits_f32(dt_f32_bits(cpu_exp_rest(x, shifted - shift)) + (dt_f32_bits(shifted) << 23));
+    return x < -104 ? 0 : y * dt_bits_f32(half << 23) * dt_bits_f32((exponents - half) << 23);
 }
 
 /* 2 ** (start + more) = scale + rest, for a sum from -126 to 0. With n the integer nearest to the sum, start - n is
@@ -188,14 +178,6 @@ cpu_logf(float x)
     const uint32_t bits = dt_f32_bits(x * cpu_chosen(tiny, 0x1p23f, 1)), down = cpu_exponent_down(bits);
     const uint32_t scaled = (0u - (uint32_t)tiny) & (23u << 23);
     return cpu_log_ends(x, 0, cpu_log_sum((float)(int32_t)(down + scaled), dt_bits_f32(bits + down) - 1));
-}
-
-/* The same of a normal positive number. */
-CPU_FUNCTION float
-cpu_log_ordinary(float x)
-{
-    const uint32_t bits = dt_f32_bits(x), down = cpu_exponent_down(bits);
-    return cpu_log_sum((float)(int32_t)down, dt_bits_f32(bits + down) - 1);
 }
 
 CPU_FUNCTION float
