@@ -499,6 +499,12 @@ typedef struct {
     double eps;
 } dt_normalize_params;
 
+/* size: of dimension dim of the result; back: the way of the gradient (ops/resample.h) */
+typedef struct {
+    int64_t dim, size;
+    bool back;
+} dt_resample_params;
+
 typedef enum { DT_CELL_LSTM, DT_CELL_GRU, DT_NCELLS } dt_cell;
 
 typedef enum { DT_POOL_MAX, DT_POOL_AVG, DT_POOL_ADAPTIVE_AVG } dt_pool2d_mode;

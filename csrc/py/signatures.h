@@ -46,6 +46,8 @@
 #define PY_TEXT__lstm_cell "own, input, state"
 #define PY_SPEC__gru_cell {"gru", 3, 3, -1, {"own", "input", "state"}, __func__}
 #define PY_TEXT__gru_cell "own, input, state"
+#define PY_SPEC__resample {"interpolate", 4, 4, -1, {"input", "index", "share", "dim"}, __func__}
+#define PY_TEXT__resample "input, index, share, dim"
 #define PY_SPEC_isclose {"isclose", 2, 5, -1, {"input", "other", "rtol", "atol", "equal_nan"}, __func__}
 #define PY_TEXT_isclose "input, other, rtol=1e-05, atol=1e-08, equal_nan=False"
 #define PY_SELF_isclose "$self, other, rtol=1e-05, atol=1e-08, equal_nan=False"

@@ -27,6 +27,7 @@ void scatter_add_gradient(struct dt_tape *t);
 void index_add_gradient(struct dt_tape *t);
 void conv2d_gradient(struct dt_tape *t);
 void cell_gradient(struct dt_tape *t);
+void resample_gradient(struct dt_tape *t);
 void normalize_gradient(struct dt_tape *t);
 void conv_transpose2d_gradient(struct dt_tape *t);
 void max_pool2d_gradient(struct dt_tape *t);

@@ -37,6 +37,13 @@ typedef void (*cpu_reduced_rows)(void *accs, int64_t *at, int64_t width, int64_t
 /* sums[j] += x[i * along + j], for each j < width and i < count */
 typedef void (*cpu_add_lines)(double *sums, const float *x, int64_t width, int64_t along, int64_t count);
 
+/* Running sums of float32: of four rows of neighbours that begin so many elements after each other, from what sums hold
+ * on; and the sums of every eighth element, of a multiple of 8. */
+typedef struct {
+    void (*four)(const float *x, float *out, int64_t n, int64_t x_apart, int64_t out_apart, double *sums);
+    void (*total)(const float *x, int64_t n, double *lanes);
+} cpu_scan_parts;
+
 /* The parts of softmax in float32 or float64, for n neighbours of one row. Those called line_ take one element of each
  * of `width` rows. */
 typedef struct {
@@ -63,6 +70,7 @@ typedef struct {
 
 /* The parts of layer norm in float32 or float64, over n neighbours of one row: what it is measured by, the result, the
  * gradient of x, and what is added to those of weight and bias. */
+#define CPU_NORM_TOGETHER 4
 typedef struct {
     double mean, scale;
 } cpu_norm_row;
@@ -71,7 +79,9 @@ typedef struct {
     void (*finish)(const void *x, const void *weight, const void *bias, void *out, int64_t n, cpu_norm_row row);
     void (*grad)(const void *grad, const void *x, const void *weight, void *out, int64_t n, cpu_norm_row row,
                  bool centred);
-    void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, cpu_norm_row row);
+    /* of up to CPU_NORM_TOGETHER rows, one after the other */
+    void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, const cpu_norm_row *row,
+                 int64_t rows);
     /* Of batch norm, over n neighbours of one channel: the sums of x and of squared distances to the mean; of the
      * gradient and of its products with what is normal; the result; the gradient, factor * (grad - means[0] - normal *
      * means[1]). */
@@ -82,6 +92,24 @@ typedef struct {
     void (*channel_grad)(const void *grad, const void *x, void *out, int64_t n, cpu_norm_row row, double weight,
                          const double means[2]);
 } cpu_norm_parts;
+
+/* Sums of neighbours along a dimension: line j of out, `size` of them, is the sum of lines from[k] of x, n of them,
+ * times share[k], for k from start[j] to start[j + 1]. A line has `inner` elements. Of rows of single elements with
+ * `taps` terms each: lane l of tap t of a block of `lanes` is at places[(block * taps + t) * lanes + l] in the vectors
+ * of x that begin at windows[2 * block] and windows[2 * block + 1], and has its share at the same place of shares. */
+typedef struct {
+    int64_t n, size, inner, taps;
+    int64_t *start, *from, *windows;
+    void *share;
+    int32_t *places;
+    float *shares;
+} cpu_resampling;
+typedef struct {
+    void (*lines)(const cpu_resampling *r, const void *from, void *to, int64_t begin, int64_t end);
+    void (*rows)(const cpu_resampling *r, const void *from, void *to, int64_t rows);
+    void (*near)(const cpu_resampling *r, const void *from, void *to, int64_t rows); /* or NULL: no such vectors */
+    int64_t lanes;
+} cpu_resample_parts;
 
 /* One row of n numbers of a step of a recurrent layer, or of its gradient (cell.c). */
 typedef void (*cpu_cell_row)(const void *const *from, void *const *to, int64_t n);
@@ -158,6 +186,7 @@ typedef struct {
 
 typedef struct {
     const cpu_ops *const *ops; /* by dtype; NULL for the half types */
+    cpu_row exp, log;          /* of float32, in place of those rows */
     cpu_row half_signs;        /* its context is a cpu_half_signs */
     cpu_sines sin_wide;
     cpu_magnitude magnitude;
@@ -167,6 +196,7 @@ typedef struct {
     const cpu_reduction *const *reductions;
     const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */
     cpu_add_lines add_lines;                     /* or NULL: the step of a sum does it */
+    const cpu_scan_parts *scan;                  /* or NULL: scan.c has them */
     const cpu_softmax_parts *softmax[2];         /* float32, float64 */
     const cpu_softmax_grad_parts *softmax_grad[2];
     cpu_pool_line pool_largest[4], pool_sum[4]; /* float16, bfloat16, float32, float64 */
@@ -179,7 +209,8 @@ typedef struct {
     cpu_pool_pairs pool_pairs[4];     /* the same; NULL for the half types */
     const cpu_update_row *updates[2]; /* float32, float64 */
     const cpu_random_parts *random;
-    const cpu_norm_parts *norm[2];        /* float32, float64 */
+    const cpu_norm_parts *norm[2]; /* float32, float64 */
+    const cpu_resample_parts *resample[2];
     cpu_cell_row cells[2][2 * DT_NCELLS]; /* the same: the steps, then their gradients */
 } cpu_loops;
 

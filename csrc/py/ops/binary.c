@@ -3,6 +3,7 @@
 
 #include "../../core/ops/cell.h"
 #include "../../core/ops/norm.h"
+#include "../../core/ops/resample.h"
 
 /* One side of an op: an array, or a number. */
 typedef struct {
@@ -336,6 +337,19 @@ py__gru_cell(PY_PARAMS)
 }
 
 static PyObject *
+py__resample(PY_PARAMS)
+{
+    PY_PARSE(_resample)
+    const dt_array *input = py_arg_array(&a, 0), *index = py_arg_array(&a, 1), *share = py_arg_array(&a, 2);
+    dt_resample_params params = {.back = false};
+    if (input == NULL || index == NULL || share == NULL || py_arg_int(&a, 3, &params.dim) < 0) {
+        return NULL;
+    }
+    params.size = index->ndim == 2 ? index->shape[1] : 0;
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(input), dt_resample(input, index, share, &params, out, &err));
+}
+
+static PyObject *
 py__layer_norm(PY_PARAMS)
 {
     PY_PARSE(_layer_norm)
@@ -396,6 +410,8 @@ PyMethodDef py_binary_functions[] = {
     PY_HIDDEN(_rms_norm, "The same without a mean."),
     PY_HIDDEN(_lstm_cell, "The new h and c of a step on the cpu, (2, n, size), from both products and c."),
     PY_HIDDEN(_gru_cell, "The new h of a step on the cpu, (n, size), from both products and h."),
+    PY_HIDDEN(_resample,
+              "Sums of input[index[t, i]] * share[t, i] over t along dim, on the cpu; a negative index gives 0."),
     PY_END,
 };
 

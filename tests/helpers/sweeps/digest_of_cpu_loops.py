@@ -92,6 +92,15 @@ def pooled_gradient(x: dt.DeviceArray, *parameters: int) -> dt.DeviceArray:
     return dt.autograd.grad(y, leaf, given)[0]
 
 
+def resampled(x: dt.DeviceArray, factor: float, mode: str = "bilinear") -> dt.DeviceArray:
+    """Of a plane in rows: another size of it, and what a part of x itself gives it as a gradient."""
+    leaf = x.detach().requires_grad_(True)
+    y = dt.nn.functional.interpolate(leaf[None, None], scale_factor=(1.0, factor), mode=mode)
+    wide = dt.nn.functional.interpolate(y, scale_factor=(factor, 1.0), mode=mode)
+    given = dt.cat([x.flatten()] * (wide.numel() // x.numel() + 1))[: wide.numel()].reshape(wide.shape)
+    return dt.cat([wide.flatten(), dt.autograd.grad(wide, leaf, given)[0].flatten()])
+
+
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
 EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
 SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
@@ -123,6 +132,8 @@ OPS |= {
     "batch_norm of columns": lambda a, b: normalized(rows(a), b),
     "batch_norm in training": lambda a, b: dt.batch_norm(dt.stack([a, b])[None], None, None, b[:2], a[:2], True),
     "batch_norm in training, gradient": lambda a, b: trained(dt.stack([a, b])[None], a[:2], b[:2]),
+    "cumsum of rows": lambda a, b: rows(a, 19).cumsum(1),
+    "cumsum of long rows": lambda a, b: dt.cat([a] * (80000 // max(len(a), 40))).cumsum(0)[-2000:],
     "median": lambda a, b: dt.median(a, 0).indices,
     "randperm": lambda a, b: dt.randperm(2 * len(a) + 1, generator=dt.Generator().manual_seed(5)),
     "transposed": lambda a, b: rows(a).T.contiguous(),
@@ -141,6 +152,10 @@ OPS |= {
     "max_pool2d, gradient of pairs": lambda a, b: pooled_gradient(rows(a, 35)[None], 2),
     "max_pool2d, gradient of channels": lambda a, b: pooled_gradient(rows(a, 19).T[:, None], (1, 3), 2, (0, 1)),
     "avg_pool2d": lambda a, b: dt.avg_pool2d(rows(a)[None], 3, 1, 1, count_include_pad=False),
+    "resampled, larger": lambda a, b: resampled(rows(a), 2.0),
+    "resampled, smaller": lambda a, b: resampled(rows(a, 37), 0.5),
+    "resampled, few of many": lambda a, b: resampled(rows(a, 19), 0.3),
+    "resampled, by cubes": lambda a, b: resampled(rows(a, 19), 1.7, "bicubic"),
     "pooled channels": lambda a, b: dt.avg_pool2d(dt.stack([rows(a)] * 9, 2).permute(2, 0, 1)[None], 2),
 }
 

@@ -60,6 +60,16 @@ cpu_chosen(bool which, float yes, float no)
     return dt_bits_f32((dt_f32_bits(yes) & mask) | (dt_f32_bits(no) & ~mask));
 }
 
+/* exp(x) / 2 ** n, for n an integer next to x / log 2 */
+CPU_FUNCTION float
+cpu_exp_rest(float x, float n)
+{
+    float r = FMA(n, 0x1.bd0106p-13f, FMA(n, -0x1.63p-1f, x)), z = r * r;
+    float q = FMA(z, 0x1.694cc6p-10f, FMA(r, 0x1.123986p-7f, 0x1.555a26p-5f));
+    q = FMA(z, q, FMA(r, 0x1.555492p-3f, 0x1.fffffap-2f));
+    return 1 + FMA(z, q, r);
+}
+
 /* exp(x) = 2 ** n * exp(r), with an error of 1.02 units in the last place. The product with 2 ** n takes two steps, so
  * that a subnormal result is rounded once. The lowest bits of shifted are n + 254: the sum of the two exponents, each
  * with its offset of 127. n is limited from above; then r grows, and the result is infinite in time. Below -104 the
@@ -70,11 +80,8 @@ cpu_expf(float x)
     const float shift = 0x1.8p23f + 254;
     const uint32_t shifted = dt_f32_bits(FMA(x, 0x1.715476p+0f, shift)), end = dt_f32_bits(shift + 129);
     uint32_t exponents = shifted < end ? shifted : end, half = exponents >> 1;
-    float n = dt_bits_f32(exponents) - shift, r = FMA(n, 0x1.bd0106p-13f, FMA(n, -0x1.63p-1f, x)), z = r * r;
-    float q = FMA(z, 0x1.694cc6p-10f, FMA(r, 0x1.123986p-7f, 0x1.555a26p-5f));
-    q = FMA(z, q, FMA(r, 0x1.555492p-3f, 0x1.fffffap-2f));
-    float y = (1 + FMA(z, q, r)) * dt_bits_f32(half << 23) * dt_bits_f32((exponents - half) << 23);
-    return x < -104 ? 0 : y;
+    float y = cpu_exp_rest(x, dt_bits_f32(exponents) - shift);
+    return x < -104 ? 0 : y * dt_bits_f32(half << 23) * dt_bits_f32((exponents - half) << 23);
 }
 
 /* 2 ** (start + more) = scale + rest, for a sum from -126 to 0. With n the integer nearest to the sum, start - n is

@@ -146,19 +146,33 @@ cpu_normalize(const dt_array *x, const dt_array *weight, const dt_array *bias, c
     return DT_OK;
 }
 
+/* Of neighbouring rows, as few as CPU_NORM_TOGETHER: what they add to the sums is loaded and stored once. */
+static void
+grad_rows(const norm_job *job, int64_t first, int64_t rows, double *sums)
+{
+    cpu_norm_row row[CPU_NORM_TOGETHER];
+    const char *x = job->x + first * job->nbytes, *grad = job->grad + first * job->nbytes;
+    for (int64_t r = 0; r < rows; r++) {
+        row[r] = job->parts->measure(x + r * job->nbytes, job->n, job->params);
+    }
+    if (sums != NULL) {
+        job->parts->sums(grad, x, sums, sums + job->n, job->n, row, rows);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        job->parts->grad(grad + r * job->nbytes, x + r * job->nbytes, job->weight, job->out + (first + r) * job->nbytes,
+                         job->n, row[r], job->params->centred);
+    }
+}
+
 static void
 grad_part(void *ctx, int64_t begin, int64_t end)
 {
     const norm_job *job = ctx;
     for (int64_t c = begin; c < end; c++) {
         double *sums = job->sums == NULL ? NULL : job->sums + 2 * c * job->n;
-        for (int64_t r = c * job->chunk; r < CPU_MIN((c + 1) * job->chunk, job->rows); r++) {
-            const char *x = job->x + r * job->nbytes, *grad = job->grad + r * job->nbytes;
-            const cpu_norm_row row = job->parts->measure(x, job->n, job->params);
-            if (sums != NULL) {
-                job->parts->sums(grad, x, sums, sums + job->n, job->n, row);
-            }
-            job->parts->grad(grad, x, job->weight, job->out + r * job->nbytes, job->n, row, job->params->centred);
+        const int64_t last = CPU_MIN((c + 1) * job->chunk, job->rows);
+        for (int64_t r = c * job->chunk; r < last; r += CPU_NORM_TOGETHER) {
+            grad_rows(job, r, CPU_MIN(CPU_NORM_TOGETHER, last - r), sums);
         }
     }
 }

@@ -1,7 +1,7 @@
 /* scan.c: running sums, products, logarithms of sums, and extrema along rows. Neighbouring rows go together, one
  * element of each at a time. Most ops cut a few long rows into chunks: what each chunk comes to is found first, so that
  * all chunks can begin at once. */
-#include "../../cpu.h"
+#include "../loops.h"
 
 #include "../../../core/memory/memory.h"
 
@@ -56,7 +56,8 @@ typedef struct {
     dt_scan_op op;
     const dt_array *x, *out, *indices;
     const scan_loops *loops;
-    int64_t n, steps[3]; /* in elements: x, out, indices */
+    const cpu_scan_parts *sums; /* or NULL */
+    int64_t n, steps[3];        /* in elements: x, out, indices */
     int64_t x_size, out_size, chunks;
     int across;
     bool reverse;
@@ -116,6 +117,24 @@ goes_together(const scan_job *job)
     return job->op == DT_SCAN_SUM || job->op == DT_SCAN_PROD;
 }
 
+/* As job->loops->lines does. */
+static void
+go_along(const scan_job *job, const scan_rows *r, scan_carry *carry)
+{
+    double sums[TOGETHER];
+    if (job->sums == NULL || r->width != TOGETHER || r->n < 8 || r->x_step != 1 || r->out_step != 1) {
+        job->loops->lines[job->op](r, carry);
+        return;
+    }
+    for (int j = 0; j < TOGETHER; j++) {
+        memcpy(&sums[j], &carry[j].acc, sizeof(*sums));
+    }
+    job->sums->four(r->x, r->out, r->n, r->x_apart, r->out_apart, sums);
+    for (int j = 0; j < TOGETHER; j++) {
+        memcpy(&carry[j].acc, &sums[j], sizeof(*sums));
+    }
+}
+
 static void
 rows_part(void *ctx, int64_t begin, int64_t end)
 {
@@ -130,7 +149,7 @@ rows_part(void *ctx, int64_t begin, int64_t end)
             r.x_apart = job->x->strides[inner];
             r.out_apart = job->out->strides[inner];
         }
-        job->loops->lines[job->op](&r, carry);
+        go_along(job, &r, carry);
         row += r.width;
     }
 }
@@ -187,6 +206,22 @@ find_across(const dt_array *x, const dt_array *out)
 
 /* ---------------------------------------------------------------- long rows */
 
+/* As job->loops->total does, from nothing on. */
+static void
+find_total(const scan_job *job, const scan_rows *r, scan_carry *carry)
+{
+    double lanes[TOTAL_LANES] = {0};
+    if (job->sums == NULL || r->n % TOTAL_LANES != 0 || r->x_step != 1) {
+        job->loops->total[job->op](r, carry);
+        return;
+    }
+    job->sums->total(r->x, r->n, lanes);
+    for (int l = 1; l < TOTAL_LANES; l++) {
+        lanes[0] += lanes[l];
+    }
+    memcpy(&carry->acc, lanes, sizeof(*lanes));
+}
+
 static void
 totals_part(void *ctx, int64_t begin, int64_t end)
 {
@@ -196,7 +231,7 @@ totals_part(void *ctx, int64_t begin, int64_t end)
         const scan_rows r = row_at(job, item / job->chunks, chunk * CHUNK, CPU_MIN(CHUNK, job->n - chunk * CHUNK));
         job->carries[item] = job->none;
         if (chunk + 1 < job->chunks) { /* nobody goes on from the last */
-            job->loops->total[job->op](&r, &job->carries[item]);
+            find_total(job, &r, &job->carries[item]);
         }
     }
 }
@@ -244,7 +279,7 @@ chunks_part(void *ctx, int64_t begin, int64_t end)
         }
         scan_carry carry[TOGETHER];
         memcpy(carry, &job->carries[item], (size_t)r.width * sizeof(*carry));
-        job->loops->lines[job->op](&r, carry);
+        go_along(job, &r, carry);
         item += r.width;
     }
 }
@@ -283,6 +318,7 @@ cpu_scan(dt_scan_op op, const dt_array *x, bool reverse, dt_array *out, dt_array
         .out = out,
         .indices = indices,
         .loops = loops[dtype],
+        .sums = op == DT_SCAN_SUM && dtype == DT_FLOAT32 ? cpu_loops_here()->scan : NULL,
         .n = x->shape[last],
         .steps = {x->strides[last], out->strides[last], indices == NULL ? 0 : indices->strides[last]},
         .x_size = (int64_t)dt_itemsize(dtype),

@@ -202,7 +202,14 @@ def _resampled(
         return _nearest(x, dim, size, step, mode, times)
     if mode == "bicubic":
         return _cubic(x, dim, size, step, aligned)
-    return _phases(x, dim, times) if times in _PHASES else _linear(x, dim, size, step, aligned)
+    if times in _PHASES and not _has_loop(x):
+        return _phases(x, dim, times)
+    return _linear(x, dim, size, step, aligned)
+
+
+def _has_loop(x: DeviceArray) -> bool:
+    """Whether sums of neighbours, each with its share, are one call."""
+    return not x.is_cuda and x.dtype in (_C.float32, _C.float64)
 
 
 def _nearest(x: DeviceArray, dim: int, size: int, step: float, mode: str, times: int) -> DeviceArray:
@@ -231,6 +238,8 @@ def _linear(x: DeviceArray, dim: int, size: int, step: float, aligned: bool) -> 
     first = places.to(_C.int64).clamp(max=last)
     share = (places - first).clamp(0.0, 1.0)
     second = (first + 1).clamp(max=last)
+    if _has_loop(x):
+        return _C._resample(x, _C.stack([first, second]), _C.stack([1.0 - share, share]), dim)
     share = _along(share, x, dim)
     return _between(x.index_select(dim, first), x.index_select(dim, second), 1.0 - share, share)
 
@@ -262,6 +271,9 @@ def _cubic(x: DeviceArray, dim: int, size: int, step: float, aligned: bool) -> D
     t, index = places - first, first.to(_C.int64)
     shares = cubic_shares(t, -0.75)
     last, result = x.shape[dim] - 1, None
+    if _has_loop(x):
+        places = _C.stack([(index + (tap - 1)).clamp(0, last) for tap in range(len(shares))])
+        return _C._resample(x, places, _C.stack(shares), dim)
     for tap, share in enumerate(shares):
         part = x.index_select(dim, (index + (tap - 1)).clamp(0, last)) * _along(share, x, dim)
         result = part if result is None else result + part
@@ -300,6 +312,9 @@ def _filtered(x: DeviceArray, dim: int, size: int, step: float, mode: str) -> De
             share = _C.where(distance < 1.0, _inner(distance, -0.5), outer)
         shares.append(_C.where(count > tap, share, 0.0))
     total = sum(shares[1:], shares[0])
+    if _has_loop(x):
+        places = _C.stack([_C.where(count > tap, first + tap, -1) for tap in range(len(shares))])
+        return _C._resample(x, places, _C.stack([share / total for share in shares]), dim)
     result = None
     for tap, share in enumerate(shares):
         part = x.index_select(dim, (first + tap).clamp(max=own - 1)) * _along(share / total, x, dim)
