@@ -10,6 +10,8 @@
 #define PY_TEXT_clamp "input, min=None, max=None, *, out=None"
 #define PY_SELF_clamp "$self, min=None, max=None"
 #define PY_SELF_clamp_ "$self, min=None, max=None"
+#define PY_SPEC__huber {"huber_loss", 2, 3, -1, {"input", "delta", "out"}, __func__}
+#define PY_TEXT__huber "input, delta, out=None"
 #define PY_SPEC_add {"add", 2, 2, -1, {"input", "other", "alpha", "out"}, __func__}
 #define PY_TEXT_add "input, other, *, alpha=1, out=None"
 #define PY_SELF_add "$self, other, *, alpha=1"
@@ -32,6 +34,8 @@
 #define PY_TEXT_lerp "input, end, weight, *, out=None"
 #define PY_SELF_lerp "$self, end, weight"
 #define PY_SELF_lerp_ "$self, end, weight"
+#define PY_SPEC__affine {"addcmul", 3, 3, -1, {"input", "scale", "shift"}, __func__}
+#define PY_TEXT__affine "input, scale, shift"
 #define PY_SPEC__affine_ {"_affine_", 3, 3, -1, {"input", "scale", "shift"}, __func__}
 #define PY_TEXT__affine_ "input, scale, shift"
 #define PY_SPEC__batch_norm {"batch_norm", 6, 6, -1, {"input", "running_mean", "running_var", "weight", "bias", "eps"}, __func__}
@@ -57,6 +61,8 @@
 #define PY_SELF_equal "$self, other"
 #define PY_SPEC_array_equal {"array_equal", 2, 2, -1, {"input", "other"}, __func__}
 #define PY_TEXT_array_equal "input, other"
+#define PY_SPEC__sum_squares {"_sum_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}
+#define PY_TEXT__sum_squares "input, dim=None, keepdim=False"
 #define PY_SPEC_max {"max", 1, 3, -1, {"input", "dim", "keepdim", "other", "out"}, __func__}
 #define PY_TEXT_max "input, dim=None, keepdim=False, *, other=None, out=None"
 #define PY_SELF_max "$self, dim=None, keepdim=False, *, other=None"

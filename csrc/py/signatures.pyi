@@ -24,6 +24,9 @@ def clamp(
     input: DeviceArray, min: _Operand | None = None, max: _Operand | None = None, *, out: DeviceArray | None = None
 ) -> DeviceArray: ...
 
+@op("huber_loss")
+def _huber(input: DeviceArray, delta: _Number, out: DeviceArray | None = None) -> DeviceArray: ...
+
 # ---------------------------------------------------------------- Elementwise: two arrays
 
 @in_place
@@ -49,6 +52,8 @@ def where(
 def where(condition, input=None, other=None, *, out=None): ...
 @in_place
 def lerp(input: DeviceArray, end: DeviceArray, weight: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
+@op("addcmul")
+def _affine(input: DeviceArray, scale: DeviceArray, shift: DeviceArray) -> DeviceArray: ...
 def _affine_(input: DeviceArray, scale: DeviceArray, shift: DeviceArray) -> DeviceArray: ...
 @op("batch_norm")
 def _batch_norm(
@@ -106,6 +111,7 @@ def array_equal(input: DeviceArray, other: DeviceArray) -> bool: ...
 
 # ---------------------------------------------------------------- Reductions
 
+def _sum_squares(input: DeviceArray, dim: _Ints | None = None, keepdim: bool = False) -> DeviceArray: ...
 @overload
 def max(
     input: DeviceArray, dim: None = None, keepdim: bool = False, *, other: None = None, out: DeviceArray | None = None

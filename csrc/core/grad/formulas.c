@@ -280,6 +280,12 @@ mean_gradient(dt_tape *t)
     dt_tape_give(t, 0, spread(t, DIV(G, N(count))));
 }
 
+static void
+squares_gradient(dt_tape *t)
+{
+    dt_tape_give(t, 0, MUL(A, with_reduced(t, MUL(G, N(2)))));
+}
+
 /* The product of the others: y / a, and where a is the only zero that of all the others. */
 static void
 prod_gradient(dt_tape *t)

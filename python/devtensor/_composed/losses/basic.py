@@ -104,6 +104,11 @@ def mse_loss(
     DeviceArray(2., device='cpu', dtype=float32)
     """
     reduction = chosen("mse_loss", size_average, reduce, reduction)
+    if weight is None and reduction != "none":  # no array of squares
+        wide, other = matched("mse_loss", input, target)
+        distance = wide - other
+        total = _C._sum_squares(distance)
+        return (total / distance.numel() if reduction == "mean" else total).to(input.dtype)
     return _distance("mse_loss", input, target, weight, reduction, _square)
 
 
@@ -135,12 +140,8 @@ def _square(distance: DeviceArray) -> DeviceArray:
 
 
 def _huber(distance: DeviceArray, delta: float) -> DeviceArray:
-    """Half the square up to delta, from there on a line with the slope that it has there."""
-    near = distance.clamp(-delta, delta)
-    if distance.requires_grad:
-        return near * _C.add(distance, near, alpha=-0.5)
-    near *= distance.add_(near, alpha=-0.5)
-    return near
+    """Half the square up to delta, from there on a line with the slope that it has there; in place as above."""
+    return _C._huber(distance, delta, None if distance.requires_grad else distance)
 
 
 @autocasts
