@@ -10,8 +10,6 @@
 #define PY_TEXT_clamp "input, min=None, max=None, *, out=None"
 #define PY_SELF_clamp "$self, min=None, max=None"
 #define PY_SELF_clamp_ "$self, min=None, max=None"
-#define PY_SPEC__huber {"huber_loss", 2, 3, -1, {"input", "delta", "out"}, __func__}
-#define PY_TEXT__huber "input, delta, out=None"
 #define PY_SPEC_add {"add", 2, 2, -1, {"input", "other", "alpha", "out"}, __func__}
 #define PY_TEXT_add "input, other, *, alpha=1, out=None"
 #define PY_SELF_add "$self, other, *, alpha=1"
@@ -34,6 +32,8 @@
 #define PY_TEXT_lerp "input, end, weight, *, out=None"
 #define PY_SELF_lerp "$self, end, weight"
 #define PY_SELF_lerp_ "$self, end, weight"
+#define PY_SPEC__huber {"huber_loss", 3, 3, -1, {"input", "target", "delta"}, __func__}
+#define PY_TEXT__huber "input, target, delta"
 #define PY_SPEC__affine {"addcmul", 3, 3, -1, {"input", "scale", "shift"}, __func__}
 #define PY_TEXT__affine "input, scale, shift"
 #define PY_SPEC__affine_ {"_affine_", 3, 3, -1, {"input", "scale", "shift"}, __func__}

@@ -37,6 +37,13 @@ gelu_erf_of(dt_tape *t)
     return MUL(ADD(below, MUL(density, A)), G);
 }
 
+static dt_value
+huber_of(dt_tape *t)
+{
+    dt_value distance = HOLD(SUB(A, B)), side = HOLD(SIGN(distance));
+    return MUL(G, WHERE(GT(MUL(distance, side), P0), MUL(side, P0), distance));
+}
+
 /* y = x / 2 * (1 + tanh(u)), u = c (x + d x^3) */
 static dt_value
 gelu_tanh_of(dt_tape *t)

@@ -252,6 +252,20 @@ py_lerp_(PY_PARAMS)
     return call_lerp(&a, true);
 }
 
+static PyObject *
+py__huber(PY_PARAMS)
+{
+    PY_PARSE(_huber)
+    dt_scalar delta = dt_scalar_float(1);
+    const dt_array *x = py_arg_array(&a, 0), *target = py_arg_array(&a, 1);
+    if (x == NULL || target == NULL || py_arg_scalar(&a, 2, &delta) < 0) {
+        return NULL;
+    }
+    const dt_params params = {{delta.f, 0}, {delta.i, 0}};
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(x),
+              dt_binary(DT_BINARY_huber, a.op, x, target, NULL, &params, false, out, &err));
+}
+
 /* ---------------------------------------------------------------- normalisation */
 
 static PyObject *
@@ -403,6 +417,7 @@ PyMethodDef py_binary_functions[] = {
     PY_OP(pow, POW_DOC),
     PY_OP(where, WHERE_DOC "\n\nwhere(condition) is nonzero(condition, as_tuple=True)."),
     PY_OP(lerp, LERP_DOC),
+    PY_HIDDEN(_huber, "Half the square of input - target up to delta, from there on a line of slope delta."),
     PY_HIDDEN(_affine, "input * scale + shift, rounded twice."),
     PY_HIDDEN(_affine_, "input = input * scale + shift, rounded twice."),
     PY_HIDDEN(_batch_norm, "batch_norm in evaluation mode."),

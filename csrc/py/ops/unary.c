@@ -110,21 +110,6 @@ py_gelu(PY_PARAMS)
               dt_unary(is_tanh ? DT_UNARY_gelu_tanh : DT_UNARY_gelu_erf, "gelu", x, NULL, false, out, &err));
 }
 
-/* ---------------------------------------------------------------- losses */
-
-static PyObject *
-py__huber(PY_PARAMS)
-{
-    PY_PARSE(_huber)
-    dt_scalar delta = dt_scalar_float(1);
-    const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || py_arg_scalar(&a, 1, &delta) < 0) {
-        return NULL;
-    }
-    const dt_params params = {{delta.f, 0}, {delta.i, 0}};
-    PY_RETURN(&a, py_result(&a, 2), py_is_large(x), dt_unary(DT_UNARY_huber, a.op, x, &params, false, out, &err));
-}
-
 /* ---------------------------------------------------------------- clamp */
 
 static int
@@ -213,7 +198,6 @@ PyMethodDef py_unary_functions[] = {
 #include "../../core/elementwise.def"
 #undef DT_UNARY
     PY_OP(gelu, GELU_DOC),
-    PY_HIDDEN(_huber, "x * x / 2 up to delta, from there on a line of slope delta."),
     PY_OP(clamp, CLAMP_DOC),
     PY_END,
 };

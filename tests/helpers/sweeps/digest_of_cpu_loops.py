@@ -111,7 +111,7 @@ OPS |= {f"{name} of rows": lambda a, b, name=name: getattr(dt, name)(rows(a), di
 OPS |= {f"{name} of long rows": lambda a, b, name=name: getattr(dt, name)(rows(a, 19), dim=1) for name in REDUCTIONS}
 OPS |= {f"{name} of columns": lambda a, b, name=name: getattr(dt, name)(rows(a), dim=0) for name in REDUCTIONS}
 OPS |= {
-    "huber": lambda a, b: _C._huber(a, 0.5),
+    "huber": lambda a, b: _C._huber(a, b, 0.5),
     "affine": lambda a, b: dt.addcmul(a, b, a),
     "sum of squares": lambda a, b: _C._sum_squares(a),
     "sum of squares of rows": lambda a, b: _C._sum_squares(rows(a), 1),

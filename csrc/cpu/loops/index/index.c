@@ -208,7 +208,9 @@ read_stretches(const gather_job *job, int64_t to, int64_t from, int64_t first, i
     const char *in = (const char *)dt_array_data(job->x) + from * r->itemsize;
     for (const stretch *s = job->stretches; s->first < first + n; s++) {
         const int64_t begin = CPU_MAX(s->first, first), count = CPU_MIN(s->first + s->count, first + n) - begin;
-        if (count > 0 && s->keeps) {
+        if (count > 0 && s->keeps && s->step == 1) {
+            memcpy(data + begin * r->itemsize, in + job->offsets[begin] * r->itemsize, (size_t)(count * r->itemsize));
+        } else if (count > 0 && s->keeps) {
             r->move((char *[]){data + begin * r->itemsize, (char *)(uintptr_t)in + job->offsets[begin] * r->itemsize},
                     (const int64_t[]){1, s->step}, count, NULL);
         } else if (count > 0) {
@@ -310,36 +312,35 @@ find_known(gather_job *job, bool *good, dt_error *err)
     return DT_OK;
 }
 
-/* to[i] = from[index[i]] for n single elements, each array with its step; returns how many of them are in range before
- * one that is not. */
+/* to[i] = from[index[i]] for n single elements of each of some lines: steps of from, to and index along a line, then
+ * from line to line. Returns how many of them are in range before one that is not. */
 #define READ_BY(type, bits)                                                                                            \
-    static int64_t by_##type##_##bits(char *to, const char *from, const char *index, const int64_t *steps,             \
-                                      const dt_index *by, int64_t n)                                                   \
+    static int64_t by_##type##_##bits(char *to, const char *from, const char *index, const int64_t(*steps)[ARRAYS],    \
+                                      const dt_index *by, int64_t lines, int64_t n)                                    \
     {                                                                                                                  \
-        word##bits *out = (word##bits *)(void *)to;                                                                    \
-        const word##bits *in = (const word##bits *)(const void *)from;                                                 \
-        const type *at = (const type *)(const void *)index;                                                            \
         const int64_t size = by->size[0], wrap = by->wraps ? size : 0, stride = by->stride[0];                         \
-        const int64_t in_step = steps[0], out_step = steps[1], at_step = steps[2]; /* out may be anywhere */           \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            int64_t place = *at;                                                                                       \
-            place += place < 0 ? wrap : 0;                                                                             \
-            if (DT_UNLIKELY((uint64_t)place >= (uint64_t)size)) {                                                      \
-                return i;                                                                                              \
+        const int64_t in_step = steps[0][0], out_step = steps[0][1], at_step = steps[0][2]; /* out may be anywhere */  \
+        for (int64_t row = 0; row < lines; row++) {                                                                    \
+            const word##bits *in = (const word##bits *)(const void *)from + row * steps[1][0];                         \
+            word##bits *out = (word##bits *)(void *)to + row * steps[1][1];                                            \
+            const type *at = (const type *)(const void *)index + row * steps[1][2];                                    \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                int64_t place = at[i * at_step];                                                                       \
+                place += place < 0 ? wrap : 0;                                                                         \
+                if (DT_UNLIKELY((uint64_t)place >= (uint64_t)size)) {                                                  \
+                    return row * n + i;                                                                                \
+                }                                                                                                      \
+                out[i * out_step] = in[i * in_step + place * stride];                                                  \
             }                                                                                                          \
-            *out = in[place * stride];                                                                                 \
-            in += in_step;                                                                                             \
-            out += out_step;                                                                                           \
-            at += at_step;                                                                                             \
         }                                                                                                              \
-        return n;                                                                                                      \
+        return lines * n;                                                                                              \
     }
 #define READ_BY_ALL(type) READ_BY(type, 8) READ_BY(type, 16) READ_BY(type, 32) READ_BY(type, 64)
 READ_BY_ALL(int32_t)
 READ_BY_ALL(int64_t)
 
-typedef int64_t (*read_by)(char *to, const char *from, const char *index, const int64_t *steps, const dt_index *by,
-                           int64_t n);
+typedef int64_t (*read_by)(char *to, const char *from, const char *index, const int64_t (*steps)[ARRAYS],
+                           const dt_index *by, int64_t lines, int64_t n);
 static const read_by read_by_int32[] = {by_int32_t_8, by_int32_t_16, by_int32_t_32, by_int32_t_64};
 static const read_by read_by_int64[] = {by_int64_t_8, by_int64_t_16, by_int64_t_32, by_int64_t_64};
 
@@ -348,26 +349,38 @@ gather_each_part(void *ctx, int64_t begin, int64_t end)
 {
     gather_job *job = ctx;
     cpu_places *p = &job->places;
-    const dt_array *of[] = {job->x, job->out, &p->by->array[0]};
+    const dt_array *of[ARRAYS] = {job->x, job->out, &p->by->array[0]};
     const bool narrow = of[2]->dtype == DT_INT32;
     const int64_t itemsize = job->rows.itemsize, width = narrow ? 4 : 8;
-    const int last = p->ndim - 1;
+    const int last = p->ndim - 1, before = CPU_MAX(last - 1, 0);
+    const int64_t inner = p->shape[last], most = last > 0 ? p->shape[before] : 1;
     const read_by read = (narrow ? read_by_int32 : read_by_int64)[cpu_size_index((size_t)itemsize)];
-    const int64_t steps[] = {of[0]->strides[last], of[1]->strides[last], of[2]->strides[last]};
+    int64_t steps[2][ARRAYS];
     counter c = {
         .ndim = p->ndim, .narrays = 3, .shape = p->shape, .strides = {of[0]->strides, of[1]->strides, of[2]->strides}};
+    for (int k = 0; k < ARRAYS; k++) {
+        steps[0][k] = of[k]->strides[last];
+        steps[1][k] = of[k]->strides[before];
+    }
     counter_set(&c, begin);
     while (begin < end) {
-        const int64_t n = CPU_MIN(end - begin, p->shape[last] - c.at[last]);
+        const bool whole = c.at[last] == 0 && end - begin >= inner;
+        const int64_t lines = whole ? CPU_MIN((end - begin) / inner, most - (last > 0 ? c.at[before] : 0)) : 1;
+        const int64_t n = whole ? inner : CPU_MIN(end - begin, inner - c.at[last]);
         const int64_t good = read((char *)dt_array_data(of[1]) + c.offset[1] * itemsize,
                                   (const char *)dt_array_data(of[0]) + c.offset[0] * itemsize,
-                                  (const char *)dt_array_data(of[2]) + c.offset[2] * width, steps, p->by, n);
-        if (DT_UNLIKELY(good < n)) {
+                                  (const char *)dt_array_data(of[2]) + c.offset[2] * width,
+                                  (const int64_t(*)[ARRAYS])steps, p->by, lines, n);
+        if (DT_UNLIKELY(good < lines * n)) {
             cpu_note_bad(p, begin + good);
             return;
         }
-        begin += n;
-        counter_add(&c, n);
+        begin += lines * n;
+        if (lines > 1) {
+            counter_set(&c, begin);
+        } else {
+            counter_add(&c, n);
+        }
     }
 }
 
