@@ -457,8 +457,6 @@
 #define PY_TEXT__backward_of "array"
 #define PY_SPEC__increment_version {"_increment_version", 1, 1, -1, {"array"}, __func__}
 #define PY_TEXT__increment_version "array"
-#define PY_SPEC__lasting {"_lasting", 1, 1, -1, {"array"}, __func__}
-#define PY_TEXT__lasting "array"
 #define PY_SPEC__node_of {"_node_of", 1, 1, -1, {"array"}, __func__}
 #define PY_TEXT__node_of "array"
 #define PY_SPEC__kept_memory {"_kept_memory", 1, 1, -1, {"node"}, __func__}

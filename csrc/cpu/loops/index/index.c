@@ -84,9 +84,9 @@ static const move_elements writers[] = {[1] = write_8, [2] = write_16, [4] = wri
 
 #define ARRAYS 3
 
-/* Where an element stands in up to ARRAYS arrays of one shape, in elements; steps onward take no divisions. */
+/* Where an element stands in ARRAYS arrays of one shape, in elements; steps onward take no divisions. */
 typedef struct {
-    int ndim, narrays;
+    int ndim;
     const int64_t *shape, *strides[ARRAYS];
     int64_t at[DT_MAX_NDIM], offset[ARRAYS];
 } counter;
@@ -98,7 +98,7 @@ counter_set(counter *c, int64_t position)
         c->at[d] = position % c->shape[d];
         position /= c->shape[d];
     }
-    for (int k = 0; k < c->narrays; k++) {
+    for (int k = 0; k < ARRAYS; k++) {
         c->offset[k] = 0;
         for (int d = 0; d < c->ndim; d++) {
             c->offset[k] += c->at[d] * c->strides[k][d];
@@ -112,15 +112,40 @@ counter_add(counter *c, int64_t n)
 {
     int d = c->ndim - 1;
     c->at[d] += n;
-    for (int k = 0; k < c->narrays; k++) {
+    for (int k = 0; k < ARRAYS; k++) {
         c->offset[k] += n * c->strides[k][d];
     }
     for (; d > 0 && c->at[d] == c->shape[d]; d--) {
         c->at[d] = 0;
         c->at[d - 1]++;
-        for (int k = 0; k < c->narrays; k++) {
+        for (int k = 0; k < ARRAYS; k++) {
             c->offset[k] += c->strides[k][d - 1] - c->strides[k][d] * c->shape[d];
         }
+    }
+}
+
+/* Whole lines of the last dimension, up to the end of the dimension before it, or a part of one line. */
+typedef struct {
+    int64_t lines, n;
+} block;
+
+static block
+block_from(const counter *c, int64_t left)
+{
+    const int last = c->ndim - 1;
+    const int64_t n = CPU_MIN(left, c->shape[last] - c->at[last]);
+    const bool whole = last > 0 && n == c->shape[last];
+    return (block){whole ? CPU_MIN(left / n, c->shape[last - 1] - c->at[last - 1]) : 1, n};
+}
+
+/* Past that block, to this position. */
+static void
+counter_pass(counter *c, block passed, int64_t position)
+{
+    if (passed.lines > 1) {
+        counter_set(c, position);
+    } else {
+        counter_add(c, passed.n);
     }
 }
 
@@ -232,41 +257,50 @@ find_outer(const cpu_places *p, int outer, int64_t at, int64_t *added)
     return good;
 }
 
+/* n neighbours of a line, from entry `first` on, which stands at `to` of out; `from`: where the line begins in x. */
+static void
+read_line(const gather_job *job, int64_t to, int64_t from, int64_t first, int64_t n)
+{
+    const rows *r = &job->rows;
+    const int64_t *offsets = job->offsets + first, step = job->out->strides[job->places.ndim - 1];
+    if (r->walk.numel == 1 && step == 1) {
+        read_stretches(job, to, from, first, n);
+    } else if (r->walk.numel == 1) {
+        readers[r->itemsize]((char *)dt_array_data(job->out) + to * r->itemsize,
+                             (const char *)dt_array_data(job->x) + from * r->itemsize, offsets, step, n);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            copy_row(r, to + i * step, from + offsets[i]);
+        }
+    }
+}
+
 /* Where the offsets are known. */
 static void
 gather_known_part(void *ctx, int64_t begin, int64_t end)
 {
     gather_job *job = ctx;
     cpu_places *p = &job->places;
-    const rows *r = &job->rows;
     const int last = p->ndim - 1;
-    const int64_t out_step = job->out->strides[last], x_step = job->x->strides[last];
-    counter c = {.ndim = p->ndim,
-                 .narrays = job->outer < 0 ? 2 : 3,
-                 .shape = p->shape,
-                 .strides = {job->x->strides, job->out->strides, p->by->array[CPU_MAX(job->outer, 0)].strides}};
+    const int64_t *steps[ARRAYS] = {job->x->strides, job->out->strides, p->by->array[CPU_MAX(job->outer, 0)].strides};
+    counter c = {.ndim = p->ndim, .shape = p->shape, .strides = {steps[0], steps[1], steps[2]}};
     counter_set(&c, begin);
     while (begin < end) {
-        const int64_t first = c.at[last], n = CPU_MIN(end - begin, p->shape[last] - first), to = c.offset[1];
-        int64_t from = c.offset[0] - first * x_step, added = job->outer_first;
-        if (job->outer >= 0 && DT_UNLIKELY(!find_outer(p, job->outer, c.offset[2], &added))) {
-            cpu_note_bad(p, begin);
-            return;
-        }
-        from += added - job->outer_first;
-        if (r->walk.numel == 1 && out_step == 1) {
-            read_stretches(job, to, from, first, n);
-        } else if (r->walk.numel == 1) {
-            readers[r->itemsize]((char *)dt_array_data(job->out) + to * r->itemsize,
-                                 (const char *)dt_array_data(job->x) + from * r->itemsize, job->offsets + first,
-                                 out_step, n);
-        } else {
-            for (int64_t i = 0; i < n; i++) {
-                copy_row(r, to + i * out_step, from + job->offsets[first + i]);
+        const block b = block_from(&c, end - begin);
+        const int64_t first = c.at[last];
+        for (int64_t line = 0; line < b.lines; line++) {
+            int64_t at[ARRAYS], added = job->outer_first;
+            for (int k = 0; k < ARRAYS; k++) {
+                at[k] = c.offset[k] + line * steps[k][last - 1];
             }
+            if (job->outer >= 0 && DT_UNLIKELY(!find_outer(p, job->outer, at[2], &added))) {
+                cpu_note_bad(p, begin + line * b.n);
+                return;
+            }
+            read_line(job, at[1], at[0] - first * steps[0][last] + added - job->outer_first, first, b.n);
         }
-        begin += n;
-        counter_add(&c, n);
+        begin += b.lines * b.n;
+        counter_pass(&c, b, begin);
     }
 }
 
@@ -353,34 +387,26 @@ gather_each_part(void *ctx, int64_t begin, int64_t end)
     const bool narrow = of[2]->dtype == DT_INT32;
     const int64_t itemsize = job->rows.itemsize, width = narrow ? 4 : 8;
     const int last = p->ndim - 1, before = CPU_MAX(last - 1, 0);
-    const int64_t inner = p->shape[last], most = last > 0 ? p->shape[before] : 1;
     const read_by read = (narrow ? read_by_int32 : read_by_int64)[cpu_size_index((size_t)itemsize)];
     int64_t steps[2][ARRAYS];
-    counter c = {
-        .ndim = p->ndim, .narrays = 3, .shape = p->shape, .strides = {of[0]->strides, of[1]->strides, of[2]->strides}};
+    counter c = {.ndim = p->ndim, .shape = p->shape, .strides = {of[0]->strides, of[1]->strides, of[2]->strides}};
     for (int k = 0; k < ARRAYS; k++) {
         steps[0][k] = of[k]->strides[last];
         steps[1][k] = of[k]->strides[before];
     }
     counter_set(&c, begin);
     while (begin < end) {
-        const bool whole = c.at[last] == 0 && end - begin >= inner;
-        const int64_t lines = whole ? CPU_MIN((end - begin) / inner, most - (last > 0 ? c.at[before] : 0)) : 1;
-        const int64_t n = whole ? inner : CPU_MIN(end - begin, inner - c.at[last]);
+        const block b = block_from(&c, end - begin);
         const int64_t good = read((char *)dt_array_data(of[1]) + c.offset[1] * itemsize,
                                   (const char *)dt_array_data(of[0]) + c.offset[0] * itemsize,
                                   (const char *)dt_array_data(of[2]) + c.offset[2] * width,
-                                  (const int64_t(*)[ARRAYS])steps, p->by, lines, n);
-        if (DT_UNLIKELY(good < lines * n)) {
+                                  (const int64_t(*)[ARRAYS])steps, p->by, b.lines, b.n);
+        if (DT_UNLIKELY(good < b.lines * b.n)) {
             cpu_note_bad(p, begin + good);
             return;
         }
-        begin += lines * n;
-        if (lines > 1) {
-            counter_set(&c, begin);
-        } else {
-            counter_add(&c, n);
-        }
+        begin += b.lines * b.n;
+        counter_pass(&c, b, begin);
     }
 }
 
