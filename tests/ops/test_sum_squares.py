@@ -31,7 +31,9 @@ def test_values(dtype: str, layout: str, device: str) -> None:
                 got = _C._sum_squares(a, dims, keep)
                 assert tuple(got.shape) == exact.shape
                 assert str(got.dtype) == f"devtensor.{dtype}"
-                assert_close(wide_of(got), formats.round_float(exact, dtype), roundings * form.eps * exact + form.smallest)
+                assert_close(
+                    wide_of(got), formats.round_float(exact, dtype), roundings * form.eps * exact + form.smallest
+                )
 
 
 def test_no_elements_no_dimensions_and_no_number(device: str) -> None:
