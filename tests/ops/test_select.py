@@ -565,37 +565,3 @@ def test_a_pending_index_is_waited_for() -> None:
         pytest.skip("no CUDA device")
     i = dt.array([2, 0], device=CUDA_DEVICES[0]).to("cpu", non_blocking=True)
     assert dt.arange(3)[i].tolist() == [2, 0]
-
-
-@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
-def test_two_indices_each_along_its_own_dimension(index_dtype: str, device: str) -> None:
-    """Rows and columns: long runs of columns forwards, backwards and of one, and some here and there."""
-    rng = np.random.default_rng(4)
-    columns = [np.arange(40), np.arange(39, -1, -1), np.r_[3, 2, 1, np.arange(30), 28, 27], np.full(33, 7)]
-    columns += [
-        rng.integers(-40, 40, 50),
-        np.array([5]),
-        np.r_[np.arange(20), rng.integers(0, 40, 9), np.arange(-12, 0)],
-    ]
-    rows = [np.arange(8, -1, -1), np.array([0, -1, 4, 4, 8, 2, 1])]
-    for dtype in ("uint8", "float16", "float32", "int64"):
-        bits = some_bits((3, 9, 40, 2), dtype)
-        for j in columns:
-            for i in rows:
-                at = put(i, device, index_dtype), put(j, device, index_dtype)
-                for x, key in (
-                    (bits[..., 0], (slice(None), at[0][:, None], at[1])),
-                    (bits, (0, at[0][:, None], at[1])),
-                ):
-                    array = from_bits(x, dtype, device)
-                    want = x[:, i[:, None], j] if x is not bits else x[0, i[:, None], j]
-                    np.testing.assert_array_equal(bits_of(array[key]), want)
-
-
-@pytest.mark.parametrize(
-    "i, j, wrong", [((0, 9, 1), (0, 1), 9), ((0, 1, 2), (0, 40), 40), ((0, 1, -10), (0, -41), -41)]
-)
-def test_one_of_two_indices_is_out_of_range(i: tuple[int, ...], j: tuple[int, ...], wrong: int) -> None:
-    rows, columns = put((*i, *range(9)), "cpu")[:, None], put((*range(20), *j), "cpu")
-    with pytest.raises(IndexError, match=f"index {wrong} is out of"):
-        dt.zeros(9, 40)[rows, columns]
