@@ -10,6 +10,7 @@
 /* Reached through other names. */
 #define EXAMPLE_gelu_erf ""
 #define EXAMPLE_gelu_tanh ""
+#define EXAMPLE_huber ""
 #define EXAMPLE_trunc_divide ""
 #define EXAMPLE_add_scaled ""
 #define EXAMPLE_lerp_scalar ""

@@ -32,6 +32,10 @@
 #define PY_TEXT_lerp "input, end, weight, *, out=None"
 #define PY_SELF_lerp "$self, end, weight"
 #define PY_SELF_lerp_ "$self, end, weight"
+#define PY_SPEC__huber {"huber_loss", 3, 3, -1, {"input", "target", "delta"}, __func__}
+#define PY_TEXT__huber "input, target, delta"
+#define PY_SPEC__affine {"addcmul", 3, 3, -1, {"input", "scale", "shift"}, __func__}
+#define PY_TEXT__affine "input, scale, shift"
 #define PY_SPEC__affine_ {"_affine_", 3, 3, -1, {"input", "scale", "shift"}, __func__}
 #define PY_TEXT__affine_ "input, scale, shift"
 #define PY_SPEC__batch_norm {"batch_norm", 6, 6, -1, {"input", "running_mean", "running_var", "weight", "bias", "eps"}, __func__}
@@ -59,6 +63,8 @@
 #define PY_SELF_equal "$self, other"
 #define PY_SPEC_array_equal {"array_equal", 2, 2, -1, {"input", "other"}, __func__}
 #define PY_TEXT_array_equal "input, other"
+#define PY_SPEC__sum_squares {"_sum_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}
+#define PY_TEXT__sum_squares "input, dim=None, keepdim=False"
 #define PY_SPEC_max {"max", 1, 3, -1, {"input", "dim", "keepdim", "other", "out"}, __func__}
 #define PY_TEXT_max "input, dim=None, keepdim=False, *, other=None, out=None"
 #define PY_SELF_max "$self, dim=None, keepdim=False, *, other=None"
@@ -453,8 +459,6 @@
 #define PY_TEXT__backward_of "array"
 #define PY_SPEC__increment_version {"_increment_version", 1, 1, -1, {"array"}, __func__}
 #define PY_TEXT__increment_version "array"
-#define PY_SPEC__lasting {"_lasting", 1, 1, -1, {"array"}, __func__}
-#define PY_TEXT__lasting "array"
 #define PY_SPEC__node_of {"_node_of", 1, 1, -1, {"array"}, __func__}
 #define PY_TEXT__node_of "array"
 #define PY_SPEC__kept_memory {"_kept_memory", 1, 1, -1, {"node"}, __func__}

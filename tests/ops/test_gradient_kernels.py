@@ -72,6 +72,9 @@ GRADIENTS = {
     "hardswish_grad": Gradient(
         lambda g, x: np.where(x <= -3, 0, np.where(x >= 3, g, g * (x / 3 + 0.5))),
         lambda g, x, t: t.hardswish_backward(g, x), slack=1),
+    "huber_grad": Gradient(
+        lambda g, x, delta: g * np.clip(x, -delta, delta),
+        lambda g, x, t: t.huber_loss_backward(g, x, x * 0, 0, 1.5), (1.5,)),
     "softplus_grad": Gradient(
         lambda g, x, beta, threshold: np.where(x * beta > threshold, g, g * sigmoid(x * beta)),
         lambda g, x, t: t.softplus_backward(g, x, 2.0, 3.0), (2.0, 3.0)),

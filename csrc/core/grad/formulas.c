@@ -37,6 +37,13 @@ gelu_erf_of(dt_tape *t)
     return MUL(ADD(below, MUL(density, A)), G);
 }
 
+static dt_value
+huber_of(dt_tape *t)
+{
+    dt_value distance = HOLD(SUB(A, B)), side = HOLD(SIGN(distance));
+    return MUL(G, WHERE(GT(MUL(distance, side), P0), MUL(side, P0), distance));
+}
+
 /* y = x / 2 * (1 + tanh(u)), u = c (x + d x^3) */
 static dt_value
 gelu_tanh_of(dt_tape *t)
@@ -278,6 +285,12 @@ mean_gradient(dt_tape *t)
         count *= (double)input->shape[dims[i]];
     }
     dt_tape_give(t, 0, spread(t, DIV(G, N(count))));
+}
+
+static void
+squares_gradient(dt_tape *t)
+{
+    dt_tape_give(t, 0, MUL(A, with_reduced(t, MUL(G, N(2)))));
 }
 
 /* The product of the others: y / a, and where a is the only zero that of all the others. */

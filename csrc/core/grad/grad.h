@@ -68,7 +68,6 @@ typedef struct dt_node {
     uint8_t derivative, flags, dtype, ndim; /* dtype, shape and device: of the result, so of its gradient */
     uint16_t nkept;
     bool hooked; /* the front has functions that see what its formula takes and gives */
-    bool lasts;  /* what it keeps is no array of the user's: it stays as long as the node */
     int ninputs;
     dt_device device;
     uint32_t rank;           /* among those of its rerun */

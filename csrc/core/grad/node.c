@@ -123,7 +123,7 @@ end_rerun(dt_node *node)
 void
 dt_node_forget(dt_node *node, void *place)
 {
-    if (node->nkept == 0 || node->lasts || (node->flags & (DT_NODE_RELEASED | DT_NODE_SECOND))) {
+    if (node->nkept == 0 || (node->flags & (DT_NODE_RELEASED | DT_NODE_SECOND))) {
         return;
     }
     node->flags |= DT_NODE_RELEASED;

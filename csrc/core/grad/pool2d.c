@@ -282,6 +282,25 @@ spread_back(dt_tape *t, const pool_axis *a, dt_value g)
     return MUL(mean, counted(t, a->axis, &back, a->windows, a->size, (dt_dtype)g->dtype));
 }
 
+/* Windows side by side that fill the axis. */
+static bool
+is_tiled(const pool_axis *a)
+{
+    return !a->adaptive && a->kernel == a->stride && a->padding == 0 && a->size == a->windows * a->kernel;
+}
+
+/* g over all of each of its windows, which are tiles, in one copy: of channels that are neighbours. */
+static dt_value
+spread_tiles(dt_tape *t, const pool_axis axes[2], dt_value g)
+{
+    static const int64_t channels_last[4] = {0, 2, 3, 1}, channels_first[4] = {0, 3, 1, 2};
+    const int64_t n = g->shape[0], c = g->shape[1], p = g->shape[2], q = g->shape[3];
+    const int64_t apart[6] = {n, p, 1, q, 1, c}, tiles[6] = {n, p, axes[0].kernel, q, axes[1].kernel, c};
+    const int64_t image[4] = {n, axes[0].size, axes[1].size, c};
+    g = dt_tape_reshape(t, dt_tape_permute(t, g, 4, channels_last), 6, apart);
+    return dt_tape_permute(t, dt_tape_reshape(t, dt_tape_expand(t, g, 6, tiles), 4, image), 4, channels_first);
+}
+
 /* Each element gets the sum of what came for the windows over it, along the rows, then along the columns. No number
  * reaches what is in none of its windows: a product with 0 would not leave out inf and NaN. */
 void
@@ -306,6 +325,10 @@ avg_pool2d_gradient(dt_tape *t)
         }
     }
     g = divisor == 1 ? g : DIV(g, N(divisor));
+    if (g != NULL && g->strides[1] == 1 && g->shape[1] >= 8 && is_tiled(&axes[0]) && is_tiled(&axes[1])) {
+        dt_tape_give_image(t, 0, spread_tiles(t, axes, HOLD(g)));
+        return;
+    }
     for (int axis = 1; axis >= 0 && g != NULL; axis--) { /* fewer rows first */
         const pool_axis *a = &axes[axis];
         if (a->kernel != 1 || a->stride != 1 || a->padding != 0 || a->adaptive || a->size != a->windows) {

@@ -35,6 +35,7 @@ reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_operand in[2], int
         }
         return DT_OK;
     case DT_REDUCE_KIND_FLOAT:
+    case DT_REDUCE_KIND_SQUARES:
         if (wanted >= 0) {
             *result = (dt_dtype)wanted;
             *input = dt_is_float(dtype) ? dtype : *result;

@@ -34,7 +34,7 @@ typedef struct {
 typedef void (*cpu_reduced_rows)(void *accs, int64_t *at, int64_t width, int64_t apart, const char *data, int64_t n,
                                  int64_t position, bool first);
 
-/* sums[j] += x[i * along + j], for each j < width and i < count */
+/* sums[j] += x[i * along + j], or its square, for each j < width and i < count */
 typedef void (*cpu_add_lines)(double *sums, const float *x, int64_t width, int64_t along, int64_t count);
 
 /* Running sums of float32: of four rows of neighbours that begin so many elements after each other, from what sums hold
@@ -195,7 +195,7 @@ typedef struct {
     const cpu_row *const *casts;
     const cpu_reduction *const *reductions;
     const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */
-    cpu_add_lines add_lines;                     /* or NULL: the step of a sum does it */
+    cpu_add_lines add_lines[DT_NREDUCE];         /* of float32, or NULL: the step does it */
     const cpu_scan_parts *scan;                  /* or NULL: scan.c has them */
     const cpu_softmax_parts *softmax[2];         /* float32, float64 */
     const cpu_softmax_grad_parts *softmax_grad[2];

@@ -104,21 +104,6 @@ py__backward_of(PY_PARAMS)
     return Py_BuildValue("KN", py_backward_now(), PyBool_FromLong(node != NULL && dt_node_is_needed(node)));
 }
 
-/* What the op that made array has kept is its own, so that it may stay: returns array. */
-static PyObject *
-py__lasting(PY_PARAMS)
-{
-    PY_PARSE(_lasting)
-    if (py_arg_array(&a, 0) == NULL) {
-        return NULL;
-    }
-    dt_node *node = py_node_of(a.v[0]);
-    if (node != NULL) {
-        node->lasts = true;
-    }
-    return Py_NewRef(a.v[0]);
-}
-
 /* The node of array, that of a leaf too; None where there is none. */
 static PyObject *
 py__node_of(PY_PARAMS)
@@ -148,7 +133,6 @@ py__increment_version(PY_PARAMS)
 PyMethodDef py_saved_hooks_functions[] = {
     PY_HIDDEN(_pack_saved, "Whether new nodes hand over what they keep; gives what it was."),
     PY_HIDDEN(_backward_of, "Which backward works, and whether it gives a gradient to an array."),
-    PY_HIDDEN(_lasting, "Keeps what an op has made for its gradient after a backward."),
     PY_HIDDEN(_node_of, "The node of an array, that of a leaf too."),
     PY_HIDDEN(_increment_version, "Says that the memory of an array was written to."),
     PY_END,

@@ -253,17 +253,45 @@ py_lerp_(PY_PARAMS)
     return call_lerp(&a, true);
 }
 
+static PyObject *
+py__huber(PY_PARAMS)
+{
+    PY_PARSE(_huber)
+    dt_scalar delta = dt_scalar_float(1);
+    const dt_array *x = py_arg_array(&a, 0), *target = py_arg_array(&a, 1);
+    if (x == NULL || target == NULL || py_arg_scalar(&a, 2, &delta) < 0) {
+        return NULL;
+    }
+    const dt_params params = {{delta.f, 0}, {delta.i, 0}};
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(x),
+              dt_binary(DT_BINARY_huber, a.op, x, target, NULL, &params, false, out, &err));
+}
+
 /* ---------------------------------------------------------------- normalisation */
+
+static PyObject *
+call_affine(const py_args *a, bool in_place)
+{
+    const dt_array *input = py_arg_array(a, 0), *scale = py_arg_array(a, 1), *shift = py_arg_array(a, 2);
+    if (input == NULL || scale == NULL || shift == NULL) {
+        return NULL;
+    }
+    PY_RETURN(a, in_place ? Py_NewRef(a->v[0]) : py_array_new(a->type, a->op), py_is_large(input),
+              dt_affine(a->op, input, scale, shift, in_place, out, &err));
+}
+
+static PyObject *
+py__affine(PY_PARAMS)
+{
+    PY_PARSE(_affine)
+    return call_affine(&a, false);
+}
 
 static PyObject *
 py__affine_(PY_PARAMS)
 {
     PY_PARSE(_affine_)
-    const dt_array *input = py_arg_array(&a, 0), *scale = py_arg_array(&a, 1), *shift = py_arg_array(&a, 2);
-    if (input == NULL || scale == NULL || shift == NULL) {
-        return NULL;
-    }
-    PY_RETURN(&a, Py_NewRef(a.v[0]), py_is_large(input), dt_affine("_affine_", input, scale, shift, true, out, &err));
+    return call_affine(&a, true);
 }
 
 static PyObject *
@@ -403,6 +431,8 @@ PyMethodDef py_binary_functions[] = {
     PY_OP(pow, POW_DOC),
     PY_OP(where, WHERE_DOC "\n\nwhere(condition) is nonzero(condition, as_tuple=True)."),
     PY_OP(lerp, LERP_DOC),
+    PY_HIDDEN(_huber, "Half the square of input - target up to delta, from there on a line of slope delta."),
+    PY_HIDDEN(_affine, "input * scale + shift, rounded twice."),
     PY_HIDDEN(_affine_, "input = input * scale + shift, rounded twice."),
     PY_HIDDEN(_batch_norm, "batch_norm in evaluation mode."),
     PY_HIDDEN(_normalize_channels, "batch_norm in training on the cpu; stats gets mean and variance."),

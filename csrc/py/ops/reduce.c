@@ -50,8 +50,24 @@ call_reduce(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
         static const py_spec spec = {#name, 1, 3, -1, REDUCTION_NAMES_##kind, NULL};                                   \
         return call_reduce(&spec, DT_REDUCE_##name, self, args, nargs, kwnames);                                       \
     }
+#define DT_REDUCE_HIDDEN(...)
 #include "../../core/reductions.def"
 #undef DT_REDUCE
+
+/* Of floats, in their dtype; no dims: all. */
+static PyObject *
+py__sum_squares(PY_PARAMS)
+{
+    PY_PARSE(_sum_squares)
+    int ndims;
+    int64_t dims[DT_MAX_NDIM];
+    bool keepdim = false;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || py_arg_dims(&a, 1, &ndims, dims) < 0 || py_arg_bool(&a, 2, &keepdim) < 0) {
+        return NULL;
+    }
+    return reduce(&a, DT_REDUCE_sum_squares, x, ndims, dims, keepdim, -1, py_array_new(a.type, a.op));
+}
 
 /* ---------------------------------------------------------------- max, min */
 
@@ -227,8 +243,10 @@ py_log_softmax(PY_PARAMS)
         X(softmax, SOFTMAX_DOC("exp(x) / sum(exp(x))")), X(log_softmax, SOFTMAX_DOC("x - log(sum(exp(x)))")), PY_END
 
 PyMethodDef py_reduce_functions[] = {
+    PY_HIDDEN(_sum_squares, "The sum of the squares of floats over dim."),
 #define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \
     PY_ENTRY(name, "input" SIGNATURE_##kind OUT_##kind, doc "\n\n" KIND_##kind EXAMPLE_##name),
+#define DT_REDUCE_HIDDEN(...)
 #include "../../core/reductions.def"
 #undef DT_REDUCE
     OPS(PY_OP),
@@ -237,6 +255,7 @@ PyMethodDef py_reduce_functions[] = {
 PyMethodDef py_reduce_methods[] = {
 #define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \
     PY_ENTRY(name, "$self" SIGNATURE_##kind, doc "\n\n" KIND_##kind EXAMPLE_##name),
+#define DT_REDUCE_HIDDEN(...)
 #include "../../core/reductions.def"
 #undef DT_REDUCE
     OPS(PY_METHOD),

@@ -110,7 +110,7 @@ BINARY += ("pow", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bi
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "any", "all")
 
 GRADIENTS = ("abs", "rsqrt", "erf", "tanh", "sigmoid", "relu", "hardtanh", "leaky_relu", "elu", "silu", "softplus")
-GRADIENTS += ("gelu_erf", "gelu_tanh", "hardswish")
+GRADIENTS += ("gelu_erf", "gelu_tanh", "hardswish", "huber")
 
 OPS = {name: unary(name) for name in (*EXACT, *SMOOTH)}
 OPS |= {name: binary(name) for name in BINARY}
@@ -119,6 +119,14 @@ OPS |= {name: unary(name) for name in REDUCTIONS}
 OPS |= {f"{name} of rows": lambda a, b, name=name: getattr(dt, name)(rows(a), dim=1) for name in REDUCTIONS}
 OPS |= {f"{name} of long rows": lambda a, b, name=name: getattr(dt, name)(rows(a, 19), dim=1) for name in REDUCTIONS}
 OPS |= {f"{name} of columns": lambda a, b, name=name: getattr(dt, name)(rows(a), dim=0) for name in REDUCTIONS}
+OPS |= {
+    "huber": lambda a, b: _C._huber(a, b, 0.5),
+    "affine": lambda a, b: dt.addcmul(a, b, a),
+    "sum of squares": lambda a, b: _C._sum_squares(a),
+    "sum of squares of rows": lambda a, b: _C._sum_squares(rows(a), 1),
+    "sum of squares of long rows": lambda a, b: _C._sum_squares(rows(a, 37), 1),
+    "sum of squares of columns": lambda a, b: _C._sum_squares(rows(a, 37), 0),
+}
 OPS |= {f"to {name}": lambda a, b, name=name: a.to(getattr(dt, name)) for name in (*NUMPY, "bfloat16")}
 OPS |= {
     "add a number": lambda a, b: a + 3,

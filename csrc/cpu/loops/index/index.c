@@ -84,9 +84,9 @@ static const move_elements writers[] = {[1] = write_8, [2] = write_16, [4] = wri
 
 #define ARRAYS 3
 
-/* Where an element stands in up to ARRAYS arrays of one shape, in elements; steps onward take no divisions. */
+/* Where an element stands in ARRAYS arrays of one shape, in elements; steps onward take no divisions. */
 typedef struct {
-    int ndim, narrays;
+    int ndim;
     const int64_t *shape, *strides[ARRAYS];
     int64_t at[DT_MAX_NDIM], offset[ARRAYS];
 } counter;
@@ -98,7 +98,7 @@ counter_set(counter *c, int64_t position)
         c->at[d] = position % c->shape[d];
         position /= c->shape[d];
     }
-    for (int k = 0; k < c->narrays; k++) {
+    for (int k = 0; k < ARRAYS; k++) {
         c->offset[k] = 0;
         for (int d = 0; d < c->ndim; d++) {
             c->offset[k] += c->at[d] * c->strides[k][d];
@@ -112,26 +112,60 @@ counter_add(counter *c, int64_t n)
 {
     int d = c->ndim - 1;
     c->at[d] += n;
-    for (int k = 0; k < c->narrays; k++) {
+    for (int k = 0; k < ARRAYS; k++) {
         c->offset[k] += n * c->strides[k][d];
     }
     for (; d > 0 && c->at[d] == c->shape[d]; d--) {
         c->at[d] = 0;
         c->at[d - 1]++;
-        for (int k = 0; k < c->narrays; k++) {
+        for (int k = 0; k < ARRAYS; k++) {
             c->offset[k] += c->strides[k][d - 1] - c->strides[k][d] * c->shape[d];
         }
     }
 }
 
+/* Whole lines of the last dimension, up to the end of the dimension before it, or a part of one line. */
+typedef struct {
+    int64_t lines, n;
+} block;
+
+static block
+block_from(const counter *c, int64_t left)
+{
+    const int last = c->ndim - 1;
+    const int64_t n = CPU_MIN(left, c->shape[last] - c->at[last]);
+    const bool whole = last > 0 && n == c->shape[last];
+    return (block){whole ? CPU_MIN(left / n, c->shape[last - 1] - c->at[last - 1]) : 1, n};
+}
+
+/* Past that block, to this position. */
+static void
+counter_pass(counter *c, block passed, int64_t position)
+{
+    if (passed.lines > 1) {
+        counter_set(c, position);
+    } else {
+        counter_add(c, passed.n);
+    }
+}
+
 /* ---------------------------------------------------------------- gather */
+
+/* Of a row of offsets, some that keep one step: a part of a row of x as it is, turned round, or one element again and
+ * again; or some that do not. */
+typedef struct {
+    int64_t first, count, step;
+    bool keeps;
+} stretch;
 
 typedef struct {
     cpu_places places;
     rows rows; /* from x to out */
     const dt_array *x, *out;
-    const int64_t *offsets; /* along the last indexed dimension, where they are the same for all others */
-    const int64_t *stretch; /* of each, how many keep the same step */
+    int64_t *offsets;    /* along the last indexed dimension, where they are the same for all others, but for what */
+    int outer;           /* one index adds that does not change along it; -1: none does */
+    int64_t outer_first; /* which is in the offsets */
+    stretch *stretches;  /* of the offsets; the last begins where they end */
 } gather_job;
 
 static void
@@ -162,37 +196,82 @@ gather_part(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Of each of n offsets: how many that follow it keep the same step. */
-static void
-find_stretches(const int64_t *offsets, int64_t n, int64_t *stretch)
+#define SHORT 8 /* hardly worth a call */
+
+static int64_t
+length_of(const int64_t *offsets, int64_t n)
 {
-    for (int64_t i = n - 1; i >= 0; i--) {
-        const bool last = i == n - 1,
-                   same = i < n - 2 && offsets[i + 2] - offsets[i + 1] == offsets[i + 1] - offsets[i];
-        stretch[i] = last ? 1 : same ? stretch[i + 1] + 1 : 2;
+    int64_t count = CPU_MIN(n, 2);
+    while (count < n && offsets[count] - offsets[count - 1] == offsets[1] - offsets[0]) {
+        count++;
     }
+    return count;
 }
 
-/* n single elements of neighbours in out, in stretches: a part of a row as it is, turned round, or one element again
- * and again. */
+static void
+find_stretches(const int64_t *offsets, int64_t n, stretch *found)
+{
+    for (int64_t i = 0; i < n; found++) {
+        *found = (stretch){.first = i, .count = length_of(offsets + i, n - i)};
+        found->keeps = found->count > SHORT;
+        found->step = found->keeps ? offsets[i + 1] - offsets[i] : 0;
+        i += found->keeps ? found->count : 1;
+        while (!found->keeps && i < n && length_of(offsets + i, CPU_MIN(n - i, SHORT + 1)) <= SHORT) {
+            i++;
+        }
+        found->count = i - found->first;
+    }
+    found->first = n;
+}
+
+/* n single elements, neighbours in out. */
 static void
 read_stretches(const gather_job *job, int64_t to, int64_t from, int64_t first, int64_t n)
 {
     const rows *r = &job->rows;
-    const int64_t *offsets = job->offsets + first, *stretch = job->stretch + first;
-    char *data = (char *)dt_array_data(job->out) + to * r->itemsize;
+    char *data = (char *)dt_array_data(job->out) + (to - first) * r->itemsize;
     const char *in = (const char *)dt_array_data(job->x) + from * r->itemsize;
-    for (int64_t i = 0, count; i < n; i += count) {
-        count = CPU_MIN(n - i, stretch[i]);
-        if (count > 8) {
-            r->move((char *[]){data + i * r->itemsize, (char *)(uintptr_t)in + offsets[i] * r->itemsize},
-                    (const int64_t[]){1, offsets[i + 1] - offsets[i]}, count, NULL);
-            continue;
+    for (const stretch *s = job->stretches; s->first < first + n; s++) {
+        const int64_t begin = CPU_MAX(s->first, first), count = CPU_MIN(s->first + s->count, first + n) - begin;
+        if (count > 0 && s->keeps && s->step == 1) {
+            memcpy(data + begin * r->itemsize, in + job->offsets[begin] * r->itemsize, (size_t)(count * r->itemsize));
+        } else if (count > 0 && s->keeps) {
+            r->move((char *[]){data + begin * r->itemsize, (char *)(uintptr_t)in + job->offsets[begin] * r->itemsize},
+                    (const int64_t[]){1, s->step}, count, NULL);
+        } else if (count > 0) {
+            readers[r->itemsize](data + begin * r->itemsize, in, job->offsets + begin, 1, count);
         }
-        while (i + count < n && stretch[i + count] <= 8) { /* hardly worth a call each */
-            count++;
+    }
+}
+
+/* What the outer index adds at this offset of its array; false: it is out of range. */
+static bool
+find_outer(const cpu_places *p, int outer, int64_t at, int64_t *added)
+{
+    const dt_array *index = &p->by->array[outer];
+    const void *data = dt_array_data(index);
+    int64_t place = index->dtype == DT_INT32 ? ((const int32_t *)data)[at] : ((const int64_t *)data)[at];
+    place += place < 0 && p->by->wraps ? p->by->size[outer] : 0;
+    const bool good = (uint64_t)place < (uint64_t)p->by->size[outer];
+    *added = good ? place * p->by->stride[outer] : 0;
+    return good;
+}
+
+/* n neighbours of a line, from entry `first` on, which stands at `to` of out; `from`: where the line begins in x. */
+static void
+read_line(const gather_job *job, int64_t to, int64_t from, int64_t first, int64_t n)
+{
+    const rows *r = &job->rows;
+    const int64_t *offsets = job->offsets + first, step = job->out->strides[job->places.ndim - 1];
+    if (r->walk.numel == 1 && step == 1) {
+        read_stretches(job, to, from, first, n);
+    } else if (r->walk.numel == 1) {
+        readers[r->itemsize]((char *)dt_array_data(job->out) + to * r->itemsize,
+                             (const char *)dt_array_data(job->x) + from * r->itemsize, offsets, step, n);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            copy_row(r, to + i * step, from + offsets[i]);
         }
-        readers[r->itemsize](data + i * r->itemsize, in, offsets + i, 1, count);
     }
 }
 
@@ -200,73 +279,102 @@ read_stretches(const gather_job *job, int64_t to, int64_t from, int64_t first, i
 static void
 gather_known_part(void *ctx, int64_t begin, int64_t end)
 {
-    const gather_job *job = ctx;
-    const cpu_places *p = &job->places;
-    const rows *r = &job->rows;
+    gather_job *job = ctx;
+    cpu_places *p = &job->places;
     const int last = p->ndim - 1;
-    const int64_t out_step = job->out->strides[last], x_step = job->x->strides[last];
-    counter c = {.ndim = p->ndim, .narrays = 2, .shape = p->shape, .strides = {job->x->strides, job->out->strides}};
+    const int64_t *steps[ARRAYS] = {job->x->strides, job->out->strides, p->by->array[CPU_MAX(job->outer, 0)].strides};
+    counter c = {.ndim = p->ndim, .shape = p->shape, .strides = {steps[0], steps[1], steps[2]}};
     counter_set(&c, begin);
     while (begin < end) {
-        const int64_t first = c.at[last], n = CPU_MIN(end - begin, p->shape[last] - first), to = c.offset[1];
-        const int64_t *offsets = job->offsets + first, from = c.offset[0] - first * x_step;
-        if (r->walk.numel == 1 && out_step == 1) {
-            read_stretches(job, to, from, first, n);
-        } else if (r->walk.numel == 1) {
-            readers[r->itemsize]((char *)dt_array_data(job->out) + to * r->itemsize,
-                                 (const char *)dt_array_data(job->x) + from * r->itemsize, offsets, out_step, n);
-        } else {
-            for (int64_t i = 0; i < n; i++) {
-                copy_row(r, to + i * out_step, from + offsets[i]);
+        const block b = block_from(&c, end - begin);
+        const int64_t first = c.at[last];
+        for (int64_t line = 0; line < b.lines; line++) {
+            int64_t at[ARRAYS], added = job->outer_first;
+            for (int k = 0; k < ARRAYS; k++) {
+                at[k] = c.offset[k] + line * steps[k][last - 1];
             }
+            if (job->outer >= 0 && DT_UNLIKELY(!find_outer(p, job->outer, at[2], &added))) {
+                cpu_note_bad(p, begin + line * b.n);
+                return;
+            }
+            read_line(job, at[1], at[0] - first * steps[0][last] + added - job->outer_first, first, b.n);
         }
-        begin += n;
-        counter_add(&c, n);
+        begin += b.lines * b.n;
+        counter_pass(&c, b, begin);
     }
 }
 
-/* Whether one index chooses, the same entries of the last indexed dimension for all others, and of them there are many:
- * then the offsets are found once. */
+/* Whether the same entries of the last indexed dimension are chosen for all others, and of them there are many: then
+ * the offsets are found once. One index may choose in the others, if it does not change along the last. */
 static bool
-is_the_same_everywhere(const gather_job *job, int64_t positions)
+is_the_same_everywhere(gather_job *job, int64_t positions)
 {
     const cpu_places *p = &job->places;
-    bool same = p->by->n == 1 && p->ndim > 1 && positions / p->shape[p->ndim - 1] >= 4;
-    for (int d = 0; same && d < p->ndim - 1; d++) {
-        same = p->by->array[0].strides[d] == 0 || p->shape[d] == 1;
+    const int last = p->ndim - 1;
+    bool same = p->ndim > 1 && positions / p->shape[last] >= 4;
+    job->outer = -1;
+    for (int k = 0; same && k < p->by->n; k++) {
+        const int64_t *strides = p->by->array[k].strides;
+        bool outer = false;
+        for (int d = 0; d < last; d++) {
+            outer |= strides[d] != 0 && p->shape[d] > 1;
+        }
+        same = !outer || (job->outer < 0 && (strides[last] == 0 || p->shape[last] == 1));
+        job->outer = outer ? k : job->outer;
     }
     return same;
 }
 
-/* to[i] = from[index[i]] for n single elements, each array with its step; returns how many of them are in range before
- * one that is not. */
+/* False: one of the first is out of range. */
+static dt_status
+find_known(gather_job *job, bool *good, dt_error *err)
+{
+    cpu_places *p = &job->places;
+    const int last = p->ndim - 1;
+    const int64_t n = p->shape[last];
+    const size_t nbytes = (size_t)n * sizeof(*job->offsets) + (size_t)(n + 1) * sizeof(*job->stretches);
+    job->stretches = dt_malloc(nbytes);
+    if (job->stretches == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    job->offsets = (int64_t *)(job->stretches + n + 1);
+    *good = cpu_find_offsets(p, 0, n, job->x->strides[last], job->offsets) &&
+            (job->outer < 0 || find_outer(p, job->outer, 0, &job->outer_first));
+    if (*good) {
+        find_stretches(job->offsets, n, job->stretches);
+    }
+    return DT_OK;
+}
+
+/* to[i] = from[index[i]] for n single elements of each of some lines: steps of from, to and index along a line, then
+ * from line to line. Returns how many of them are in range before one that is not. */
 #define READ_BY(type, bits)                                                                                            \
-    static int64_t by_##type##_##bits(char *to, const char *from, const char *index, const int64_t *steps,             \
-                                      const dt_index *by, int64_t n)                                                   \
+    static int64_t by_##type##_##bits(char *to, const char *from, const char *index, const int64_t(*steps)[ARRAYS],    \
+                                      const dt_index *by, int64_t lines, int64_t n)                                    \
     {                                                                                                                  \
-        word##bits *out = (word##bits *)(void *)to;                                                                    \
-        const word##bits *in = (const word##bits *)(const void *)from;                                                 \
-        const type *at = (const type *)(const void *)index;                                                            \
         const int64_t size = by->size[0], wrap = by->wraps ? size : 0, stride = by->stride[0];                         \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            int64_t place = *at;                                                                                       \
-            place += place < 0 ? wrap : 0;                                                                             \
-            if (DT_UNLIKELY((uint64_t)place >= (uint64_t)size)) {                                                      \
-                return i;                                                                                              \
+        const int64_t in_step = steps[0][0], out_step = steps[0][1], at_step = steps[0][2]; /* out may be anywhere */  \
+        for (int64_t row = 0; row < lines; row++) {                                                                    \
+            const word##bits *in = (const word##bits *)(const void *)from + row * steps[1][0];                         \
+            word##bits *out = (word##bits *)(void *)to + row * steps[1][1];                                            \
+            const type *at = (const type *)(const void *)index + row * steps[1][2];                                    \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                int64_t place = at[i * at_step];                                                                       \
+                place += place < 0 ? wrap : 0;                                                                         \
+                if (DT_UNLIKELY((uint64_t)place >= (uint64_t)size)) {                                                  \
+                    return row * n + i;                                                                                \
+                }                                                                                                      \
+                out[i * out_step] = in[i * in_step + place * stride];                                                  \
             }                                                                                                          \
-            *out = in[place * stride];                                                                                 \
-            in += steps[0];                                                                                            \
-            out += steps[1];                                                                                           \
-            at += steps[2];                                                                                            \
         }                                                                                                              \
-        return n;                                                                                                      \
+        return lines * n;                                                                                              \
     }
 #define READ_BY_ALL(type) READ_BY(type, 8) READ_BY(type, 16) READ_BY(type, 32) READ_BY(type, 64)
 READ_BY_ALL(int32_t)
 READ_BY_ALL(int64_t)
 
-typedef int64_t (*read_by)(char *to, const char *from, const char *index, const int64_t *steps, const dt_index *by,
-                           int64_t n);
+typedef int64_t (*read_by)(char *to, const char *from, const char *index, const int64_t (*steps)[ARRAYS],
+                           const dt_index *by, int64_t lines, int64_t n);
 static const read_by read_by_int32[] = {by_int32_t_8, by_int32_t_16, by_int32_t_32, by_int32_t_64};
 static const read_by read_by_int64[] = {by_int64_t_8, by_int64_t_16, by_int64_t_32, by_int64_t_64};
 
@@ -275,26 +383,30 @@ gather_each_part(void *ctx, int64_t begin, int64_t end)
 {
     gather_job *job = ctx;
     cpu_places *p = &job->places;
-    const dt_array *of[] = {job->x, job->out, &p->by->array[0]};
+    const dt_array *of[ARRAYS] = {job->x, job->out, &p->by->array[0]};
     const bool narrow = of[2]->dtype == DT_INT32;
     const int64_t itemsize = job->rows.itemsize, width = narrow ? 4 : 8;
-    const int last = p->ndim - 1;
+    const int last = p->ndim - 1, before = CPU_MAX(last - 1, 0);
     const read_by read = (narrow ? read_by_int32 : read_by_int64)[cpu_size_index((size_t)itemsize)];
-    const int64_t steps[] = {of[0]->strides[last], of[1]->strides[last], of[2]->strides[last]};
-    counter c = {
-        .ndim = p->ndim, .narrays = 3, .shape = p->shape, .strides = {of[0]->strides, of[1]->strides, of[2]->strides}};
+    int64_t steps[2][ARRAYS];
+    counter c = {.ndim = p->ndim, .shape = p->shape, .strides = {of[0]->strides, of[1]->strides, of[2]->strides}};
+    for (int k = 0; k < ARRAYS; k++) {
+        steps[0][k] = of[k]->strides[last];
+        steps[1][k] = of[k]->strides[before];
+    }
     counter_set(&c, begin);
     while (begin < end) {
-        const int64_t n = CPU_MIN(end - begin, p->shape[last] - c.at[last]);
+        const block b = block_from(&c, end - begin);
         const int64_t good = read((char *)dt_array_data(of[1]) + c.offset[1] * itemsize,
                                   (const char *)dt_array_data(of[0]) + c.offset[0] * itemsize,
-                                  (const char *)dt_array_data(of[2]) + c.offset[2] * width, steps, p->by, n);
-        if (DT_UNLIKELY(good < n)) {
+                                  (const char *)dt_array_data(of[2]) + c.offset[2] * width,
+                                  (const int64_t(*)[ARRAYS])steps, p->by, b.lines, b.n);
+        if (DT_UNLIKELY(good < b.lines * b.n)) {
             cpu_note_bad(p, begin + good);
             return;
         }
-        begin += n;
-        counter_add(&c, n);
+        begin += b.lines * b.n;
+        counter_pass(&c, b, begin);
     }
 }
 
@@ -320,21 +432,14 @@ cpu_gather(const dt_array *x, const dt_index *index, dt_array *out, dt_error *er
     int64_t row = job.rows.walk.numel, positions = dt_array_numel(out) / row;
     cpu_body part = row == 1 && index->n == 1 && job.places.ndim > 0 ? gather_each_part : gather_part;
     if (is_the_same_everywhere(&job, positions)) {
-        const int last = job.places.ndim - 1;
-        const size_t nbytes = 2 * (size_t)out->shape[last] * sizeof(int64_t);
-        int64_t *offsets = dt_malloc(nbytes);
-        if (offsets == NULL) {
-            return dt_fail_nomem(err, nbytes);
-        }
-        part = cpu_find_offsets(&job.places, 0, out->shape[last], x->strides[last], offsets) ? gather_known_part : NULL;
-        find_stretches(offsets, part == NULL ? 0 : out->shape[last], offsets + out->shape[last]);
-        job.offsets = offsets;
-        job.stretch = offsets + out->shape[last];
+        bool good;
+        DT_TRY(find_known(&job, &good, err));
+        part = good ? gather_known_part : NULL;
     }
     if (part != NULL) { /* the threads share the positions, or each of few large rows */
         cpu_parallel(positions, row >= CPU_GRAIN ? positions : CPU_CEIL_DIV(CPU_GRAIN, row), part, &job);
     }
-    dt_free((void *)(uintptr_t)job.offsets);
+    dt_free(job.stretches);
     return cpu_check_range(&job.places, err);
 }
 

@@ -211,7 +211,7 @@ cpu_reduce(dt_reduce_op op, const dt_params *params, const dt_array *x, int nred
         .kernel = kernel,
         .rows = rows == NULL ? NULL : rows[op],
         .rows_uncast = rows_uncast == NULL ? NULL : rows_uncast[op],
-        .add_lines = taken == DT_FLOAT32 && (op == DT_REDUCE_sum || op == DT_REDUCE_mean) ? loops->add_lines : NULL,
+        .add_lines = taken == DT_FLOAT32 ? loops->add_lines[op] : NULL,
         .x = dt_array_data(x),
         .out = dt_array_data(out),
         .itemsize = (int64_t)dt_itemsize(dtype),

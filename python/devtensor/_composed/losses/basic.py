@@ -73,11 +73,11 @@ def _distance(
     target: DeviceArray,
     weight: DeviceArray | None,
     reduction: str,
-    measure: Callable[[DeviceArray], DeviceArray],
+    measure: Callable[[DeviceArray, DeviceArray], DeviceArray],
     mean_by_weight: bool = True,
 ) -> DeviceArray:
     wide, other = matched(op, input, target, weight)
-    losses = measure(wide - other)
+    losses = measure(wide, other)
     if weight is not None:
         losses = losses * widened(weight)
         if reduction == "mean" and mean_by_weight:
@@ -104,6 +104,11 @@ def mse_loss(
     DeviceArray(2., device='cpu', dtype=float32)
     """
     reduction = chosen("mse_loss", size_average, reduce, reduction)
+    if weight is None and reduction != "none":  # no array of squares
+        wide, other = matched("mse_loss", input, target)
+        distance = wide - other
+        total = _C._sum_squares(distance)
+        return (total / distance.numel() if reduction == "mean" else total).to(input.dtype)
     return _distance("mse_loss", input, target, weight, reduction, _square)
 
 
@@ -126,21 +131,18 @@ def l1_loss(
     DeviceArray(1., device='cpu', dtype=float32)
     """
     reduction = chosen("l1_loss", size_average, reduce, reduction)
-    return _distance("l1_loss", input, target, weight, reduction, DeviceArray.abs)
+    return _distance("l1_loss", input, target, weight, reduction, _magnitude)
 
 
-def _square(distance: DeviceArray) -> DeviceArray:
-    """In place where no gradient needs distance, as below: it is new."""
+def _square(input: DeviceArray, target: DeviceArray) -> DeviceArray:
+    """In place where no gradient needs the distance, as below: it is new."""
+    distance = input - target
     return distance.square() if distance.requires_grad else distance.square_()
 
 
-def _huber(distance: DeviceArray, delta: float) -> DeviceArray:
-    """Half the square up to delta, from there on a line with the slope that it has there."""
-    near = distance.clamp(-delta, delta)
-    if distance.requires_grad:
-        return near * _C.add(distance, near, alpha=-0.5)
-    near *= distance.add_(near, alpha=-0.5)
-    return near
+def _magnitude(input: DeviceArray, target: DeviceArray) -> DeviceArray:
+    distance = input - target
+    return distance.abs() if distance.requires_grad else distance.abs_()
 
 
 @autocasts
@@ -165,7 +167,7 @@ def huber_loss(
     delta = _need_number("huber_loss", "delta", delta)
     if not delta > 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta. Got: {delta}")
-    return _distance("huber_loss", input, target, weight, reduction, lambda d: _huber(d, delta), False)
+    return _distance("huber_loss", input, target, weight, reduction, lambda x, y: _C._huber(x, y, delta), False)
 
 
 @autocasts
@@ -191,10 +193,10 @@ def smooth_l1_loss(
     if not beta >= 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta. Got: {beta}")
 
-    def measure(distance: DeviceArray) -> DeviceArray:
+    def measure(input: DeviceArray, target: DeviceArray) -> DeviceArray:
         if not beta:
-            return distance.abs()
-        return _huber(distance, beta) if beta == 1 else _huber(distance, beta) / beta
+            return _magnitude(input, target)
+        return _C._huber(input, target, beta) if beta == 1 else _C._huber(input, target, beta) / beta
 
     return _distance("smooth_l1_loss", input, target, None, reduction, measure)
 

@@ -38,7 +38,7 @@ def variance(
     count = math.prod(x.shape[d] for d in dims) if x.ndim else 1
     if x.ndim:
         distance = x - (x.sum(dims, keepdim=True) / count if count else x.sum(dims, keepdim=True))
-        total = distance.square().sum(dims, keepdim=keep)
+        total = _C._sum_squares(distance, dims, keep)
     else:
         total = (x - x).square()
     rest = max(count - lost, 0)
@@ -184,11 +184,7 @@ def norm_over(x: DeviceArray, order: float, dims: tuple[int, ...], keep: bool) -
     if order == 1:
         return x.sum(dims, keepdim=keep)
     if order == 2:
-        if len(dims) == x.ndim and x.is_contiguous():  # one pass, and no array of squares
-            flat = x.flatten()
-            total = _C.dot(flat, flat)
-            return power(total.reshape((1,) * x.ndim) if keep else total, 0.5)
-        return power(x.square().sum(dims, keepdim=keep), 0.5)
+        return power(_C._sum_squares(x, dims, keep), 0.5)
     return power(power(x, order).sum(dims, keepdim=keep), 1.0 / order)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_ints, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array
 from devtensor._composed.reductions.groups import searchsorted
 from devtensor._types import Dims
+from devtensor.autograd.function import Function
 
 
 def is_tensor(obj: object) -> bool:
@@ -43,6 +45,38 @@ def _permuted_back(x: DeviceArray, order: list[int]) -> DeviceArray:
     return x.permute([order.index(d) for d in range(x.ndim)])
 
 
+def _selected(x: DeviceArray, places: dict[int, DeviceArray]) -> DeviceArray:
+    """x at these places of its dimensions: of neighbours in one pass, unless the gradient goes back by dimension."""
+    dims = sorted(places)
+    while dims:
+        d = dims.pop()
+        if dims and dims[-1] == d - 1 and not x.requires_grad:
+            dims.pop()
+            x = x[(slice(None),) * (d - 1) + (places[d - 1].unsqueeze(1), places[d])]
+        else:
+            x = x.index_select(d, places[d])
+    return x
+
+
+class _Turned(Function):
+    """The gradient of a flip is a flip, where that of a selection adds up."""
+
+    @staticmethod
+    def forward(ctx: Any, input: DeviceArray, dims: list[int]) -> DeviceArray:
+        ctx.dims = dims
+        return _turned(input, dims)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[DeviceArray | None, ...]:
+        return flip(gradients[0], ctx.dims), None
+
+
+def _turned(input: DeviceArray, dims: list[int]) -> DeviceArray:
+    order = _memory_order(input)
+    backwards = {order.index(d): _C.arange(input.shape[d] - 1, -1, -1, device=input.device) for d in dims}
+    return _permuted_back(_selected(input.permute(order), backwards), order)
+
+
 def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArray:
     """The elements in reverse along the given dimensions: a copy, with the strides of input where that is dense.
 
@@ -57,12 +91,7 @@ def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArr
     turned = [d for d in dims_of("flip", wanted, input.ndim, input) if input.ndim] if wanted else []
     if not turned:
         return input.clone()
-    order = _memory_order(input)
-    result = input.permute(order)
-    for d in turned:
-        back = _C.arange(input.shape[d] - 1, -1, -1, device=input.device)
-        result = _C._lasting(result.index_select(order.index(d), back))
-    return _permuted_back(result, order)
+    return _Turned.apply(input, turned) if input.requires_grad else _turned(input, turned)
 
 
 def roll(input: DeviceArray, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> DeviceArray:
@@ -246,11 +275,8 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     sides = [(order.index(d), before, after) for d, before, after in sides]
     if mode == "constant":
         return _permuted_back(_pad_constant(x, sides, 0 if value is None else value), order)
-    result = x
-    for d, before, after in sides:
-        if before or after:
-            result = result.index_select(d, _sources(result.shape[d], before, after, mode, x.device))
-    return input.clone() if result is x else _permuted_back(result, order)
+    moved = {d: _sources(x.shape[d], before, after, mode, x.device) for d, before, after in sides if before or after}
+    return _permuted_back(_selected(x, moved), order) if moved else input.clone()
 
 
 def _pad_constant(x: DeviceArray, sides: list[tuple[int, int, int]], value: float) -> DeviceArray:

@@ -101,7 +101,7 @@ def _total_norm(arrays: list[DeviceArray], order: float) -> DeviceArray:
         return _C.zeros((), device="cpu")
     first = arrays[0].device
     if order == 2:
-        squares = [widened(x).square().sum().to(first) for x in arrays]
+        squares = [_C._sum_squares(widened(x)).to(first) for x in arrays]
         return _C.stack(squares).sum().sqrt().to(arrays[0].dtype)
     return norm(_C.stack([norm(x, order).to(first) for x in arrays]), order)
 
