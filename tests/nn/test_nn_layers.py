@@ -293,6 +293,20 @@ def test_distributions(name: str, options: Any, std: float, most: float | None, 
     assert most is None or 0.98 * most < got[2] <= most * 1.01
 
 
+OPTIONS: dict[str, tuple[Any, ...]] = {"constant_": (1.0,), "sparse_": (0.5,)}
+
+
+@pytest.mark.parametrize("name", [name for name in nn.init.__all__ if name.endswith("_")])
+def test_a_parameter_is_filled_without_a_record(name: str) -> None:
+    dims = (3, 4, 3) if name == "dirac_" else (3, 4)
+    weight = nn.Parameter(dt.full(dims, 7.0))
+    assert getattr(nn.init, name)(weight, *OPTIONS.get(name, ())) is weight
+    assert weight.requires_grad and weight.is_leaf and not (weight == 7).any()
+    weight.sum().backward()
+    assert weight.grad is not None
+
+
+
 def test_other_fillings(device: str) -> None:
     x = dt.empty(2, 3, device=device)
     assert nn.init.constant_(x, 2.5).tolist() == [[2.5] * 3] * 2

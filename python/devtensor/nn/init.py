@@ -340,10 +340,10 @@ def sparse_(
     _need_generator(op, "generator", generator)
     normal_(tensor, 0, std, generator)
     order = _C.rand(*tensor.shape, device=tensor.device, generator=generator).argsort(0).argsort(0)
-    with no_grad():
-        return tensor.masked_fill_(order < zeros, 0)
+    return tensor.masked_fill_(order < zeros, 0)
 
 
+@no_grad()
 def orthogonal_(tensor: DeviceArray, gain: float = 1, generator: _C.Generator | None = None) -> DeviceArray:
     """Orthonormal rows, or columns where there are more rows, times gain; dimensions behind the second count as one.
 
