@@ -123,13 +123,13 @@ def holders(text: str, root: Path) -> list[Path]:
 
 
 class Copy:
-    """A checkout of its own, built in place."""
+    """A checkout of its own, built in place; only folder is brought up to date."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, folder: str = ".") -> None:
         self.root = work / "checkout"
         self.root.mkdir(parents=True, exist_ok=True)
         listed = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+            ["git", "ls-files", "-co", "--exclude-standard", folder], cwd=ROOT, capture_output=True, text=True
         )
         for name in listed.stdout.splitlines():
             source, target = ROOT / name, self.root / name
