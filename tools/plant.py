@@ -236,12 +236,17 @@ def users_of(path: Path, root: Path) -> list[Path]:
 def judge(field: Field, tests: list[str], options: argparse.Namespace) -> dict[int, dict[str, object]]:
     """What became of each change, here and in the runs before of the same folder."""
     work = field.copy.root.parent
-    found = {int(n): row for n, row in json.loads(field.judged.read_text()).items()} if options.again else {}
+    before = field.judged.read_text() if options.again and field.judged.exists() else "{}"
+    found = {int(n): row for n, row in json.loads(before).items()}
     left = [one.number for one in field.planted if found.get(one.number, {}).get("result") != "killed"]
     numbers = [n for n in left if not options.only or n in options.only]
     plan = work / "plan.json"
-    settings = {"seconds": options.seconds, "share": options.share, "met": str(work / "met.jsonl")}
-    plan.write_text(json.dumps(settings | {"file": str(field.shared), "numbers": numbers}))
+    settings = {"seconds": options.seconds, "share": options.share, "numbers": numbers, "most": len(field.planted)}
+    for name in ("met", "tried"):
+        settings[name] = str(work / f"{name}.jsonl")
+        if not options.again:
+            (work / f"{name}.jsonl").write_text("")
+    plan.write_text(json.dumps(settings | {"file": str(field.shared)}))
     rows = "" if options.whole else "not whole"
     command = [sys.executable, str(ROOT / "tools" / "reach.py"), str(plan), *tests, "-m", rows]
     with subprocess.Popen(command, cwd=field.copy.root, env=field.copy.env, stdout=subprocess.PIPE, text=True) as run:
