@@ -136,7 +136,8 @@ class Copy:
             if source.exists() and not (target.exists() and target.read_bytes() == source.read_bytes()):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, target)  # what was changed here is newer than what was built of it
-        self.env = os.environ | {"PYTHONPATH": str(self.root / "python"), "DEVTENSOR_BUILD_CUDA": "0"}
+        path = os.pathsep.join([str(self.root / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.env = os.environ | {"PYTHONPATH": path, "DEVTENSOR_BUILD_CUDA": "0"}
         self.env |= {"PYTHONDONTWRITEBYTECODE": "1"}
 
     def build(self, strict: bool = False) -> bool:
