@@ -104,6 +104,19 @@ def test_a_gradient_is_pytorchs(row, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("row", ROWS)
+def test_each_operand_alone_has_its_gradient(row, device):
+    """Where one operand alone wants a gradient it is the one that it has beside the others."""
+    values, names = ours(device)
+    _, together = gradients(values, names, row)
+    for name in together if len(together) > 1 else ():
+        alone = {**names, **{other: value.detach() for other, value in values.items()}}
+        alone[name] = one = values[name].detach().clone().requires_grad_()
+        gradients({}, alone, row)
+        dt.testing.assert_close(one.grad, together[name], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("row", [row for row in ROWS if "view(" not in row and "as_strided" not in row])
 def test_a_gradient_of_drawn_layouts_leaves_nothing(row, device):
     """Operands and the result's gradient lie anyhow in memory: the numbers stay, and no block is left behind."""
