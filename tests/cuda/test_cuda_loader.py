@@ -117,6 +117,9 @@ def test_all_there(good: Path) -> None:
     assert libraries_of(lines) == {"driver": "13000", "cublasLt": "130200", "cudnn": "91900", "nvrtc": "13000"}
     assert any("1 real device" in line for line in lines)
     assert "nothing, all is there" in lines[0]
+    for soname in SONAMES.values():
+        (found,) = (line[16:] for line in lines if line[16:].startswith("/") and f"/{soname}: " in line)
+        assert found.endswith(": loaded")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def mark(worker: int) -> None:
 
 def leave_word(folder: str, worker: int) -> None:
     """Once the worker ends by itself."""
-    util.Finalize(None, Path(folder, str(worker)).touch, exitpriority=1)
+    util.Finalize(None, lambda: (time.sleep(0.3), Path(folder, str(worker)).touch()), exitpriority=1)
 
 
 def fail(worker: int) -> None:
