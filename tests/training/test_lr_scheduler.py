@@ -154,7 +154,10 @@ def test_one_that_begins_later_is_pytorchs(name: str) -> None:
         for group in optimizer.param_groups:
             group |= {"initial_lr": group["lr"], "max_lr": 0.7, "min_lr": 0.001}
             group |= {"base_momentum": 0.8, "max_momentum": 0.95}
-        both.append(course(optimizer, SCHEDULES[name](Late(library), optimizer), 60))
+        scheduler = SCHEDULES[name](Late(library), optimizer)
+        seen = course(optimizer, scheduler, 30)
+        scheduler._step_count = 0  # as a program that goes on may do
+        both.append([*seen, *course(optimizer, scheduler, 30)])
     assert both[0] == both[1]
 
 
