@@ -155,9 +155,9 @@ def test_one_that_begins_later_is_pytorchs(name: str) -> None:
             group |= {"initial_lr": group["lr"], "max_lr": 0.7, "min_lr": 0.001}
             group |= {"base_momentum": 0.8, "max_momentum": 0.95}
         scheduler = SCHEDULES[name](Late(library), optimizer)
-        seen = course(optimizer, scheduler, 30)
+        seen = course(optimizer, scheduler, 20)
         scheduler._step_count = 0  # as a program that goes on may do
-        both.append([*seen, *course(optimizer, scheduler, 30)])
+        both.append([*seen, *course(optimizer, scheduler, 20)])
     assert both[0] == both[1]
 
 
