@@ -5,12 +5,14 @@
     python tools/plant.py FILE --tests "cuda_order pending"       only tests/*/test_cuda_order.py and test_pending.py
     python tools/plant.py FILE --kind dropped --work FOLDER       one kind; where the copy and its build are kept
     python tools/plant.py FILE --count 20 --seed 3 --list         what would be planted
+    python tools/plant.py --work FOLDER --again [--whole]         what an earlier run has left, by more tests
 
 A change is one of: another relation (< for <=, == for !=), && for ||, a constant that is one off, + for -, a `!` or
 `not` that is gone, a call that is left out (dropped: of release, wait, order, note, written and their kin), two
 arguments exchanged. All of them are built into one copy of the checkout (guarded.py), where each acts only in the
 process that asks for it, and each runs the quick rows of the tests that come by it (reach.py), until one fails. A
 change that does not compile is none. Those that survive and change nothing are for the reader to see.
+FOLDER keeps the changes and what became of each, so that a later run takes those that no test has killed yet.
 """
 
 from __future__ import annotations
@@ -142,7 +144,8 @@ def sources() -> dict[str, list[Path]]:
 class Planted:
     number: int
     path: Path
-    change: Change
+    kind: str
+    shown: str
 
 
 class Field:
@@ -154,6 +157,8 @@ class Field:
         self.planted: list[Planted] = []
         self.header = copy.root / "csrc" / "guarded.h"
         self.shared = copy.root.parent / "shared"
+        self.kept = copy.root.parent / "planted.json"
+        self.judged = copy.root.parent / "judged.json"
         self.shared.write_bytes(bytes(4 + guarded.MOST))
         self.header.write_text(guarded.HEADER)
         (copy.root / "csrc" / "guarded.c").write_text(guarded.SOURCE)
@@ -172,7 +177,7 @@ class Field:
         if path.suffix != ".py" and not self.compiles(path, self.text_of(file, [number])):
             del file.pieces[number]
             return False
-        self.planted.append(Planted(number, path, change))
+        self.planted.append(Planted(number, path, change.kind, change.shown(text)))
         return True
 
     def text_of(self, file: guarded.Guarded, numbers: list[int]) -> str:
@@ -189,6 +194,14 @@ class Field:
         target.write_text(before)
         os.utime(target, ns=(0, 0))  # nothing is to be built for this
         return done.returncode == 0
+
+    def keep(self) -> None:
+        """What is planted, for restore() of a later run, which builds nothing."""
+        self.kept.write_text(json.dumps([[str(one.path), one.kind, one.shown] for one in self.planted]))
+
+    def restore(self) -> None:
+        rows = json.loads(self.kept.read_text())
+        self.planted = [Planted(n, Path(path), kind, shown) for n, (path, kind, shown) in enumerate(rows, 1)]
 
     def build(self) -> bool:
         for path, file in self.files.items():
@@ -220,15 +233,22 @@ def users_of(path: Path, root: Path) -> list[Path]:
     return sorted((one for one in found if one.suffix in (".c", ".cu")), key=lambda one: (order[one], len(files[one])))
 
 
-def judge(field: Field, tests: list[str], options: argparse.Namespace) -> list[dict[str, object]]:
-    """What became of each change."""
+def judge(field: Field, tests: list[str], options: argparse.Namespace) -> dict[int, dict[str, object]]:
+    """What became of each change, here and in the runs before of the same folder."""
     work = field.copy.root.parent
+    before = field.judged.read_text() if options.again and field.judged.exists() else "{}"
+    found = {int(n): row for n, row in json.loads(before).items()}
+    left = [one.number for one in field.planted if found.get(one.number, {}).get("result") != "killed"]
+    numbers = [n for n in left if not options.only or n in options.only]
     plan = work / "plan.json"
-    numbers = [one.number for one in field.planted if not options.only or one.number in options.only]
-    settings = {"seconds": options.seconds, "share": options.share, "met": str(work / "met.jsonl")}
-    plan.write_text(json.dumps(settings | {"file": str(field.shared), "numbers": numbers}))
-    command = [sys.executable, str(ROOT / "tools" / "reach.py"), str(plan), *tests, "-m", "not whole"]
-    found = []
+    settings = {"seconds": options.seconds, "share": options.share, "numbers": numbers, "most": len(field.planted)}
+    for name in ("met", "tried"):
+        settings[name] = str(work / f"{name}.jsonl")
+        if not options.again:
+            (work / f"{name}.jsonl").write_text("")
+    plan.write_text(json.dumps(settings | {"file": str(field.shared)}))
+    rows = "" if options.whole else "not whole"
+    command = [sys.executable, str(ROOT / "tools" / "reach.py"), str(plan), *tests, "-m", rows]
     with subprocess.Popen(command, cwd=field.copy.root, env=field.copy.env, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         for line in run.stdout:
@@ -236,18 +256,19 @@ def judge(field: Field, tests: list[str], options: argparse.Namespace) -> list[d
                 continue
             answer = json.loads(line)
             one = field.planted[answer["number"] - 1]
-            result = "killed" if answer["test"] else "survived" if answer["meet"] else "not met"
-            shown = one.change.shown((ROOT / one.path).read_text())
-            found.append({"room": room_of(one.path), "result": result} | answer)
+            met = answer["meet"] or found.get(one.number, {}).get("result") == "survived"
+            result = "killed" if answer["test"] else "survived" if met else "not met"
+            found[one.number] = {"room": room_of(one.path), "result": result} | answer
+            field.judged.write_text(json.dumps(found))
             some = f"{answer['run']} of {answer['meet']} tests" if not answer["test"] else answer["test"]
-            print(f"{one.number:4} {result:8} {one.change.kind:9} {one.path}:{shown}  [{some}]", flush=True)
+            print(f"{one.number:4} {result:8} {one.kind:9} {one.path}:{one.shown}  [{some}]", flush=True)
     return found
 
 
-def summary(found: list[dict[str, object]]) -> str:
+def summary(found: dict[int, dict[str, object]]) -> str:
     """By room, and in all."""
     counts: dict[str, Counter[str]] = {}
-    for answer in found:
+    for answer in found.values():
         for room in (str(answer["room"]), "all"):
             counts.setdefault(room, Counter())[str(answer["result"])] += 1
     lines = ["| room | killed | survived | met by no test |", "|---|---|---|---|"]
@@ -273,8 +294,15 @@ def main() -> None:
     parser.add_argument("--share", type=int, default=1, metavar="N", help="only one in N of the tests")
     parser.add_argument("--only", type=int, nargs="*", help="of the changes only these, by the number that is printed")
     parser.add_argument("--work", type=Path)
+    parser.add_argument("--again", action="store_true", help="what WORK has of an earlier run and was not killed")
+    parser.add_argument("--whole", action="store_true", help="all rows of the tests, not the quick ones alone")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
+    if options.again:
+        field = Field(Copy(options.work, "tests"))
+        field.restore()
+        print(summary(judge(field, chosen(field.copy, options), options)))
+        return
     groups = {
         str(path): [path.resolve().relative_to(ROOT) if path.is_absolute() else path] for path in options.file
     } or sources()
@@ -297,15 +325,20 @@ def main() -> None:
             fit = (field.add(*one) for one in some)
             for _ in range(count):
                 next((True for planted in fit if planted), None)
+        field.keep()
         print(f"{len(field.planted)} changes, seed {options.seed}", flush=True)
         if not field.build():
             raise SystemExit("the changes do not compile together")
-        folders = sorted(path for path in (field.copy.root / "tests").iterdir() if path.name not in LEFT_OUT)
-        chosen = [path for folder in folders for path in sorted(folder.glob("test_*.py"))]
-        named = {f"test_{name}.py" for name in (options.tests or "").split()}
-        without = {f"test_{name}.py" for name in options.without.split()}
-        tests = [str(path) for path in chosen if (not named or path.name in named) and path.name not in without]
-        print(summary(judge(field, tests, options)))
+        print(summary(judge(field, chosen(field.copy, options), options)))
+
+
+def chosen(copy: Copy, options: argparse.Namespace) -> list[str]:
+    """The test files: those that are named, of any folder, or all but those of LEFT_OUT."""
+    named = {f"test_{name}.py" for name in (options.tests or "").split()}
+    without = {f"test_{name}.py" for name in options.without.split()}
+    files = sorted((copy.root / "tests").glob("*/test_*.py"))
+    taken = (path for path in files if (path.name in named if named else path.parent.name not in LEFT_OUT))
+    return [str(path) for path in taken if path.name not in without]
 
 
 if __name__ == "__main__":

@@ -123,20 +123,21 @@ def holders(text: str, root: Path) -> list[Path]:
 
 
 class Copy:
-    """A checkout of its own, built in place."""
+    """A checkout of its own, built in place; only folder is brought up to date."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, folder: str = ".") -> None:
         self.root = work / "checkout"
         self.root.mkdir(parents=True, exist_ok=True)
         listed = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+            ["git", "ls-files", "-co", "--exclude-standard", folder], cwd=ROOT, capture_output=True, text=True
         )
         for name in listed.stdout.splitlines():
             source, target = ROOT / name, self.root / name
             if source.exists() and not (target.exists() and target.read_bytes() == source.read_bytes()):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, target)  # what was changed here is newer than what was built of it
-        self.env = os.environ | {"PYTHONPATH": str(self.root / "python"), "DEVTENSOR_BUILD_CUDA": "0"}
+        path = os.pathsep.join([str(self.root / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.env = os.environ | {"PYTHONPATH": path, "DEVTENSOR_BUILD_CUDA": "0"}
         self.env |= {"PYTHONDONTWRITEBYTECODE": "1"}
 
     def build(self, strict: bool = False) -> bool:

@@ -2,8 +2,9 @@
 
     python tools/reach.py PLAN [OPTION ...]     in the copy of the checkout; options of pytest
 
-PLAN is a JSON file: "file" the shared one, "numbers" the changes, "met" where to keep which test meets what, "seconds"
-the most that the tests of a change take, "share" n for one test in n.
+PLAN is a JSON file: "file" the shared one, "numbers" the changes, "most" the highest of all, "met" where to keep which
+test meets what, "tried" which tests a change has passed, "seconds" the most that the tests of a change take, "share" n
+for one test in n. What an earlier run has put into "met" and "tried" is not run again.
 The tests are collected once. What each test meets is found by one run of all; then each change has a process of its
 own, forked from this one, which has not used a device. Prints a JSON object for each change.
 """
@@ -64,30 +65,29 @@ class Runner:
 
     def met(self, items: list[pytest.Item]) -> dict[str, dict[str, Any]]:
         """By test: how long it takes, and the changes that it meets. What fails without a change is not there."""
-        kept = Path(self.plan["met"])
-        kept.unlink(missing_ok=True)
-        forked(self.write_met, items, 4 * 3600)
-        rows = [json.loads(line) for line in kept.read_text().splitlines()]
+        known = {row["test"] for row in rows_of(self.plan["met"])}
+        forked(self.write_met, [item for item in items if item.nodeid not in known], 4 * 3600)
+        rows = rows_of(self.plan["met"])
         passed = {row["test"]: row for row in rows if not row["failed"]}
         if 2 * len(passed) < len(rows):  # such as when a test module opens CUDA, which no fork survives
             raise pytest.UsageError(f"without a change {len(rows) - len(passed)} of {len(rows)} tests fail")
         return passed
 
     def write_met(self, items: list[pytest.Item], say: Callable[[str], None]) -> None:
-        self.shared.taken(self.plan["numbers"])
-        with Path(self.plan["met"]).open("w") as file:
-            for item, (failed, seconds) in zip(items, self.run(items), strict=True):
-                met = self.shared.taken(self.plan["numbers"])
-                row = {"test": item.nodeid, "seconds": round(seconds, 4), "met": met, "failed": failed}
-                file.write(json.dumps(row) + "\n")
-                file.flush()
+        all_changes = list(range(1, self.plan["most"] + 1))
+        self.shared.taken(all_changes)
+        for item, (failed, seconds) in zip(items, self.run(items), strict=True):
+            met = self.shared.taken(all_changes)
+            append(self.plan["met"], {"test": item.nodeid, "seconds": round(seconds, 4), "met": met, "failed": failed})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.shared.select(0)
         met = self.met([item for item in session.items if zlib.crc32(item.nodeid.encode()) % self.plan["share"] == 0])
+        tried = {(row["number"], test) for row in rows_of(self.plan["tried"]) for test in row["tests"]}
         for number in self.plan["numbers"]:
             items = [item for item in session.items if number in met.get(item.nodeid, {}).get("met", ())]
+            items = [item for item in items if (number, item.nodeid) not in tried]
             items.sort(key=lambda item: met[item.nodeid]["seconds"])
             chosen, total = [], 0.0
             for item in items:
@@ -97,6 +97,8 @@ class Runner:
                 chosen.append(item)
             began = time.monotonic()
             test = self.killer(number, chosen, GRACE + 5 * total)
+            if not test:
+                append(self.plan["tried"], {"number": number, "tests": [item.nodeid for item in chosen]})
             answer = {"number": number, "meet": len(items), "run": len(chosen), "test": test}
             print("\n" + json.dumps(answer | {"seconds": round(time.monotonic() - began, 1)}), flush=True)
         return True
@@ -118,6 +120,15 @@ class Runner:
             if failed:
                 say(failed)
                 return
+
+
+def rows_of(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def append(path: str, row: dict[str, Any]) -> None:
+    with Path(path).open("a") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def forked(

@@ -168,8 +168,9 @@ test_allocation(void)
     SAME(free_bytes, ROOM);
     OK(api.cuMemFree_v2(alloc(ROOM)));
     SAME(sim_guard_violations(), 0);
-    void *bytes = NULL;
+    void *bytes = &total;
     SAME(api.cuMemHostAlloc(&bytes, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK(bytes == NULL); /* no answer of before is taken for memory */
     SAME(api.cuMemHostAlloc(NULL, 4, 0), CUDA_ERROR_INVALID_VALUE);
     SAME(api.cuMemHostAlloc(&bytes, 4, 64), CUDA_ERROR_INVALID_VALUE);
     SAME(api.cuMemFreeHost(NULL), CUDA_ERROR_INVALID_VALUE);

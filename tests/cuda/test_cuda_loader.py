@@ -112,11 +112,23 @@ def place_of(library: str, **more: str | None) -> str:
 # ---------------------------------------------------------------- the search
 
 
+def test_a_conda_environment_that_is_not_activated(tmp_path: Path) -> None:
+    """Its folder of libraries is searched, which another Python's own folder is not."""
+    (tmp_path / "lib").mkdir()
+    code = f"import sys\nsys.prefix = {str(tmp_path)!r}\nimport devtensor as dt\nprint(dt.cuda._wheel_directories())"
+    assert str(tmp_path / "lib") not in python(code).stdout
+    (tmp_path / "conda-meta").mkdir()
+    assert str(tmp_path / "lib") in python(code).stdout
+
+
 def test_all_there(good: Path) -> None:
     lines = report(DEVTENSOR_CUDA_LIB_DIR=str(good))
     assert libraries_of(lines) == {"driver": "13000", "cublasLt": "130200", "cudnn": "91900", "nvrtc": "13000"}
     assert any("1 real device" in line for line in lines)
     assert "nothing, all is there" in lines[0]
+    for soname in SONAMES.values():
+        (found,) = (line[16:] for line in lines if line[16:].startswith("/") and f"/{soname}: " in line)
+        assert found.endswith(": loaded")
 
 
 @pytest.mark.parametrize(

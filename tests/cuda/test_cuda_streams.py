@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -112,6 +115,19 @@ def test_streams_are_used_again(cuda: str) -> None:
     assert len(set(many)) == 32
 
 
+def test_a_thread_that_ends_gives_its_stream_back(cuda: str) -> None:
+    stream = dt.cuda.Stream(cuda)
+    first = stream.cuda_stream
+    thread = threading.Thread(target=dt.cuda.set_stream, args=(stream,))
+    thread.start()
+    thread.join()
+    del stream
+    until = time.monotonic() + 20  # the system ends the thread a little after Python does
+    while (taken := dt.cuda.Stream(cuda).cuda_stream) != first and time.monotonic() < until:
+        time.sleep(0.01)
+    assert taken == first
+
+
 def test_priorities(cuda: str) -> None:
     low, high = dt.cuda.Stream(cuda, 1000), dt.cuda.Stream(cuda, priority=-1000)
     assert low.priority == 0
@@ -201,6 +217,23 @@ def test_elapsed_time(cuda: str) -> None:
     end.synchronize()
     assert 0 <= start.elapsed_time(end) < 60_000
     assert end.elapsed_time(start) <= 0
+
+
+def test_elapsed_time_needs_both_events(cuda: str) -> None:
+    """Both have to be timed, and recorded, whichever of the two is not."""
+    forms = [(timed, recorded) for timed in (True, False) for recorded in (True, False)]
+    for forms_of_both in itertools.product(forms, forms):
+        start, end = (dt.cuda.Event(enable_timing=timed) for timed, _ in forms_of_both)
+        for one, (_, recorded) in zip((start, end), forms_of_both, strict=True):
+            if recorded:
+                one.record(dt.cuda.current_stream(cuda))
+        dt.cuda.synchronize(cuda)
+        timed, recorded = (all(column) for column in zip(*forms_of_both, strict=True))
+        if timed and recorded:
+            assert start.elapsed_time(end) >= 0
+            continue
+        with pytest.raises(RuntimeError, match="must be recorded before" if timed else "must be created with"):
+            start.elapsed_time(end)
 
 
 ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {

@@ -106,6 +106,9 @@ DOORS: dict[str, Callable[[Array], Any]] = {
 }
 
 
+READ = ("gather", "gather along 0", "take_along_dim", "index_select", "embedding", "x[i]", "x[:, i]")
+
+
 @pytest.fixture
 def operands(cuda: str) -> Any:
     with dt.cuda.device(cuda):
@@ -158,6 +161,18 @@ def test_on_another_device_too(op: str, operands: tuple[Array, Array]) -> None:
     with pytest.raises(IndexError, match=f"out of bounds.* on {x.device}, "):
         result.tolist()
     assert dt.ones(2, device=other).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+@pytest.mark.parametrize("op", READ)
+def test_what_is_out_of_range_gives_zeros(op: str, dtype: str, operands: tuple[Array, Array]) -> None:
+    x, i = operands[0].to(getattr(dt, dtype)) + 1, operands[1]
+    result = OPS[op](x, i)
+    with pytest.raises(IndexError, match="out of bounds"):
+        result.tolist()
+    here, there = (OPS[op](x, dt.where(i == 9, other, i)) for other in (2, 3))
+    assert (here != there).any()
+    assert result.tolist() == dt.where(here == there, here, 0).tolist()
 
 
 def test_another_thread_and_another_stream(operands: tuple[Array, Array]) -> None:

@@ -7,12 +7,13 @@ import re
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from support import CUDA_DEVICES, REAL, ROOT, counted, python_path
+from support import CUDA_DEVICES, REAL, ROOT, counted, python_path, synchronize
 
 import devtensor as dt
 
@@ -372,3 +373,18 @@ def test_the_example() -> None:
         rf"stream-race:\nA race: add_up .*races\.py:{second}\) reads .* brighten .*races\.py:{first}\)", run.stdout
     )
     assert run.stdout.endswith("with the wait: 1.5\n")
+
+
+def test_a_line_is_kept_once(cuda: str) -> None:
+    """However often it is run, a line of the program takes memory once."""
+    x = dt.zeros(10, device=cuda)
+    tracemalloc.start()
+    try:
+        for i in range(2200):
+            if i == 200:
+                before = tracemalloc.get_traced_memory()[0]
+            x.add_(1)
+        synchronize()
+        assert tracemalloc.get_traced_memory()[0] - before < 100_000
+    finally:
+        tracemalloc.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -115,6 +116,15 @@ def test_dropped_iterations_end_their_workers() -> None:
     assert children() == before
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_end_by_themselves(persistent: bool, tmp_path: Path) -> None:
+    init = functools.partial(samples.leave_word, str(tmp_path))
+    loader = data.DataLoader(samples.Squares(4), 1, num_workers=2, worker_init_fn=init, persistent_workers=persistent)
+    assert len(list(loader)) == 4
+    del loader
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
+
+
 @pytest.mark.parametrize("at", [0, 5])
 def test_an_error_in_a_worker(at: int) -> None:
     before = children()
@@ -213,6 +223,17 @@ def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
     ):
         code, output, said, _ = told(tmp_path, UNGUARDED + guard)
         assert output == "10\n" if "==" in guard else "OSError" in said, said
+
+
+def test_a_script_that_goes_into_another_folder(tmp_path: Path) -> None:
+    """Workers find the script, which was named by a path of the folder where it began."""
+    (tmp_path / "script.py").write_text(
+        "import os\n" + UNGUARDED + 'if __name__ == "__main__":\n    os.chdir("/")\n    main()\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
 
 
 def test_a_script_without_a_guard_may_fork(tmp_path: Path) -> None:

@@ -138,6 +138,21 @@ def test_what_is_understood(dtype: str, layout: str, cuda: str) -> None:
         assert not bits_of(x).any()
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize(
+    "shape, strides", [((3,), (2,)), ((2, 3), (1, 2)), ((2, 3), (5, 1)), ((4, 2), (0, 3)), ((1,), (7,))]
+)
+def test_it_ends_with_its_last_element(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, cuda: str) -> None:
+    """What the other library has behind that is not reached through the array."""
+    x = dt.zeros(100, dtype=getattr(dt, dtype), device=cuda)
+    steps = tuple(stride * x.element_size() for stride in strides)
+    y = dt.from_cuda_array_interface(Other.over(x, shape=shape, strides=steps))
+    extent = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True) if n > 1)
+    assert y.as_strided((extent,), (1,)).shape == (extent,)
+    with pytest.raises(ValueError, match="memory"):
+        y.as_strided((extent + 1,), (1,))
+
+
 def test_who_takes_it(cuda: str) -> None:
     """It stays on its device; a copy is a copy; a dtype or a device that is named is a cast or a move."""
     x = dt.arange(3, dtype=dt.float32, device=cuda)

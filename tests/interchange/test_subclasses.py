@@ -203,6 +203,8 @@ gc.collect()
 assert gone() is None
 for func in (theirs.add, theirs.Tensor.add, theirs.Tensor.grad.__get__, theirs.nn.functional.relu):
     assert Image.__torch_function__(func, (Image,), (dt.ones(2),)) is NotImplemented, func
+    within = lambda: Image.__torch_function__(func, (Image,), (dt.ones(2),))  # as much from within a call of ours
+    assert Image.__torch_function__(within, (Image,)) is NotImplemented, func
 for call in (lambda v: theirs.add(theirs.ones(2), v), lambda v: theirs.ones(2) + v):
     for value in (dt.ones(2), dt.ones(2).as_subclass(Image)):
         try:

@@ -41,6 +41,7 @@ def test_what_is_written(tmp_path: Path, device: str) -> None:
         writer.add_text("note", "hello", 1)
         writer.add_histogram("weights", dt.arange(100, dtype=dt.float32, device=device), 2)
         writer.add_histogram("few", [0.0, 0.0, 1.0], bins="auto", max_bins=3)
+        writer.add_histogram("uneven", [0.5, 2.0, 5.5], bins=[0.0, 1.0, 5.0, 6.0], max_bins=3)
         writer.add_image("picture", dt.ones(3, 4, 5, device=device), 1)
         writer.add_images("pictures", dt.zeros(3, 1, 4, 5))
         writer.add_hparams({"lr": 0.1}, {"accuracy": 0.9})
@@ -60,6 +61,9 @@ def test_what_is_written(tmp_path: Path, device: str) -> None:
     assert events.Scalars("lr")[0].step == 4 and events.Scalars("accuracy")[0].value == pytest.approx(0.9)
     assert read(tmp_path / "both_b").Scalars("both")[0].value == 0.5
     assert events.Tensors("note/text_summary")[0].tensor_proto.string_val[0] == b"hello"
+    assert b"| lr | 0.1 |" in events.Tensors("hparams/text_summary")[0].tensor_proto.string_val[0]
+    uneven = events.Histograms("uneven")[0].histogram_value
+    assert list(uneven.bucket_limit) == [0.0, 1.0, 5.0, 6.0] and list(uneven.bucket) == [0.0, 1.0, 1.0, 1.0]
     histogram = events.Histograms("weights")[0].histogram_value
     assert (histogram.min, histogram.max, histogram.num, histogram.sum) == (0, 99, 100, 4950)
     assert sum(histogram.bucket) == 100 and len(histogram.bucket) == len(histogram.bucket_limit)

@@ -132,3 +132,20 @@ def test_all_scores_are_never_in_memory(
     if gradient:
         result.sum().backward()
     assert dt.cuda.max_memory_allocated(device) - before < (3 << 20)  # all scores: 8 MiB
+
+
+@pytest.mark.parametrize("queries", [1, 3, 70])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("step", [-2000.0, -1.0, 1.0, 2000.0])
+def test_keys_whose_weights_are_far_apart(step: float, dtype: str, queries: int, device: str) -> None:
+    """Where the scores rise, what was summed of the keys before shrinks, to nothing where they rise far."""
+    keys, rng = 1500, np.random.default_rng(2)
+    scores = rng.standard_normal((queries, keys)) + step * (np.arange(keys) // 500)
+    value = rng.standard_normal((keys, 5))
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ value
+    query, key = np.zeros((queries, 3)), np.zeros((keys, 3))
+    given = (dt.tensor(x[None, None], dtype=getattr(dt, dtype), device=device) for x in (query, key, value, scores))
+    query, key, value, mask = given
+    found = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    np.testing.assert_allclose(found[0, 0].cpu().numpy(), expected, rtol=0, atol=2e-3 if dtype == "float32" else 1e-11)

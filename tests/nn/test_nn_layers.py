@@ -256,6 +256,7 @@ def moments(x: dt.DeviceArray) -> tuple[float, float, float]:
         (lambda d: nn.Linear(100, 300, device=d), 100),
         (lambda d: nn.Conv2d(32, 64, 3, groups=2, device=d), 16 * 9),
         (lambda d: nn.Conv1d(32, 300, 5, device=d), 32 * 5),
+        (lambda d: nn.Linear(1, 30000, device=d), 1),
     ],
 )
 def test_layers_begin_as_in_pytorch(layer: Any, fan: int, device: str) -> None:

@@ -202,6 +202,54 @@ def test_rare_losses(name: str, call: Any, device: str) -> None:
     close(call(dt.nn.functional, x, y, w, t), call(torch.nn.functional, u, v, z, k))
 
 
+# Each class with options that matter, and what it is called with.
+LOSS_MODULES: dict[str, list[tuple[dict[str, Any], Any]]] = {
+    "BCELoss": [({}, lambda x, y, w, t: (x.sigmoid(), y.tanh()))],
+    "BCEWithLogitsLoss": [({}, lambda x, y, w, t: (x, y))],
+    "CTCLoss": [({"blank": 1}, lambda x, y, w, t: (x[:, None].log_softmax(2), t[None, :2] // 2 * 2, (6,), (2,)))],
+    "CosineEmbeddingLoss": [({"margin": -0.5}, lambda x, y, w, t: (x, y, t % 2 * 2 - 1))],
+    "CrossEntropyLoss": [({"ignore_index": 2, "label_smoothing": 0.1}, lambda x, y, w, t: (x, t))],
+    "GaussianNLLLoss": [({"full": True}, lambda x, y, w, t: (x, y, w)), ({"eps": 0.5}, lambda x, y, w, t: (x, y, w))],
+    "HingeEmbeddingLoss": [({"margin": 0.3}, lambda x, y, w, t: (x, (y - 1).sign()))],
+    "HuberLoss": [({"delta": 0.5}, lambda x, y, w, t: (x, y))],
+    "KLDivLoss": [({}, lambda x, y, w, t: (x, y.tanh())), ({"log_target": True}, lambda x, y, w, t: (x, y))],
+    "L1Loss": [({}, lambda x, y, w, t: (x, y))],
+    "MSELoss": [({}, lambda x, y, w, t: (x, y))],
+    "MarginRankingLoss": [({"margin": 0.5}, lambda x, y, w, t: (x[:, 0], y[:, 0], t % 2 * 2 - 1))],
+    "MultiLabelMarginLoss": [({}, lambda x, y, w, t: (x, (t[:, None] - 1).expand(6, 4)))],
+    "MultiLabelSoftMarginLoss": [({}, lambda x, y, w, t: (x, (y > 1) * 1.0))],
+    "MultiMarginLoss": [({"p": 2, "margin": 0.5}, lambda x, y, w, t: (x, t))],
+    "NLLLoss": [({"ignore_index": 2}, lambda x, y, w, t: (x, t))],
+    "PoissonNLLLoss": [
+        ({"full": True}, lambda x, y, w, t: (x, y * 4)),
+        ({"log_input": False, "eps": 0.1}, lambda x, y, w, t: (w, y)),
+    ],
+    "SmoothL1Loss": [({"beta": 0.5}, lambda x, y, w, t: (x, y))],
+    "SoftMarginLoss": [({}, lambda x, y, w, t: (x, (y - 1).sign()))],
+    "TripletMarginLoss": [
+        ({"margin": 3.0, "swap": True}, lambda x, y, w, t: (x, y, w)),
+        ({"margin": 2.0, "p": 1, "eps": 0.1}, lambda x, y, w, t: (x, y, w)),
+    ],
+    "TripletMarginWithDistanceLoss": [({"margin": 3.0, "swap": True}, lambda x, y, w, t: (x, y, w))],
+}
+
+
+@pytest.mark.filterwarnings("ignore:reduction")
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(
+    "name", sorted(name for name in dir(dt.nn) if name.endswith("Loss") and "Adaptive" not in name)
+)
+def test_every_loss_as_a_module(name: str, reduction: str, device: str) -> None:
+    (x, u), (y, v) = both(random(6, 4), device), both(random(6, 4) ** 2, device)
+    (w, z), (t, k) = both(np.abs(random(6, 4)) + 0.1, device), both(np.array([0, 3, 2, 1, 1, 2]), device)
+    for options, arguments in LOSS_MODULES[name]:
+        found, wanted = (
+            getattr(nn, name)(**options, reduction=reduction)(*arguments(*given))
+            for nn, given in ((dt.nn, (x, y, w, t)), (torch.nn, (u, v, z, k)))
+        )
+        close(found, wanted)
+
+
 CONTAINERS: list[Any] = [
     lambda nn, one: nn.ModuleList([nn.Linear(2, 3), nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(1, 1))]),
     lambda nn, one: nn.ModuleList() + [nn.ReLU()],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import formats
@@ -177,3 +178,12 @@ def test_scalars_follow_the_rule(device: str) -> None:
         x = dt.zeros(2, dtype=dtype, device=device)
         x.fill_(value)
         assert x.tolist() == [want, want]
+
+
+@pytest.mark.parametrize("rule", ["can_cast", "promote_types"])
+def test_rules_of_two_dtypes_are_pytorchs(rule: str) -> None:
+    torch = pytest.importorskip("torch")
+    for one, other in itertools.product(DTYPES, DTYPES):
+        found = getattr(dt, rule)(getattr(dt, one), getattr(dt, other))
+        wanted = getattr(torch, rule)(getattr(torch, one), getattr(torch, other))
+        assert str(found).rpartition(".")[2] == str(wanted).rpartition(".")[2], (one, other)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import formats
 import numpy as np
 import pytest
-from formats import DTYPES, FLOATS
+from formats import DTYPES, FLOATS, INTS
 from support import DEVICES, bits_of, name_of, no_transfers, wide_of
 
 import devtensor as dt
@@ -448,3 +449,28 @@ def test_numbers_of_the_host_in_a_list(device: str) -> None:
     assert dt.tensor([wide], dtype=dt.float64).tolist() == [1e300]
     loss = number.clone().requires_grad_() * 2
     assert dt.tensor([loss, 1]).tolist() == [3.0, 1.0] and not dt.tensor([loss]).requires_grad
+
+
+# Each way in which a number of Python becomes an element of an array of the dtype.
+WAYS: dict[str, Any] = {
+    "array": lambda v, dtype, device: dt.array(v, dtype=dtype, device=device),
+    "a list": lambda v, dtype, device: dt.tensor([v], dtype=dtype, device=device),
+    "a nested list": lambda v, dtype, device: dt.asarray([[0], [v]], dtype=dtype, device=device),
+    "new_tensor": lambda v, dtype, device: dt.zeros(1, dtype=dtype, device=device).new_tensor([v]),
+    "full": lambda v, dtype, device: dt.full((2,), v, dtype=dtype, device=device),
+    "fill_": lambda v, dtype, device: dt.zeros(2, dtype=dtype, device=device).fill_(v),
+    "x[0] = v": lambda v, dtype, device: operator.setitem(dt.zeros(2, dtype=dtype, device=device), 0, v),
+}
+
+
+@pytest.mark.parametrize("dtype", INTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_numbers_at_the_ends_of_an_integer_dtype(way: str, dtype: str, device: str) -> None:
+    info = np.iinfo(dtype)
+    for value in (int(info.min), int(info.max)):
+        made = WAYS[way](value, getattr(dt, dtype), device)
+        assert made is None or made.flatten()[-1].item() == value
+    for value in (int(info.min) - 1, int(info.max) + 1):
+        with pytest.raises((OverflowError, RuntimeError), match="does not fit in|without overflow|too large") as caught:
+            WAYS[way](value, getattr(dt, dtype), device)
+        assert type(caught.value) in (OverflowError, RuntimeError)

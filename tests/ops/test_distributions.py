@@ -403,6 +403,14 @@ def test_what_does_not_fit(call: Any, kind: type[Exception], text: str) -> None:
         call()
 
 
+def test_a_value_that_does_not_fit_is_the_culprit() -> None:
+    for value, text in ((dt.ones(3), "not broadcastable"), (-dt.ones(2), "within the support")):
+        with pytest.raises(ValueError, match=text) as caught:
+            D.Exponential(dt.ones(2)).log_prob(value)
+        assert [operand.name for operand in caught.value.operands] == ["rate", "value"]
+        assert caught.value.culprit.name == "value"
+
+
 def test_nothing_is_looked_at_where_nobody_wants_it() -> None:
     assert D.Normal(0.0, -1.0, validate_args=False).mean.item() == 0
     D.Distribution.set_default_validate_args(False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,32 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):  # what is set is taken away afterwards
         monkeypatch.setenv(name, "0" if name != "WORLD_SIZE" else "1")
+
+
+WRONG: list[tuple[Callable[[dt.DeviceArray], object], str]] = [
+    (lambda x: dist.all_reduce(3), r"all_reduce\(\): argument 'tensor'"),  # type: ignore[arg-type]
+    (lambda x: dist.broadcast(3, 0), r"broadcast\(\): argument 'tensor'"),  # type: ignore[arg-type]
+    (lambda x: dist.all_gather([x], 3), r"all_gather\(\): argument 'tensor'"),  # type: ignore[arg-type]
+    (lambda x: dist.all_to_all_single(x, 3), r"all_to_all_single\(\): argument 'input'"),  # type: ignore[arg-type]
+    (lambda x: dist.all_to_all_single(3, x), r"all_to_all_single\(\): argument 'output'"),  # type: ignore[arg-type]
+    (lambda x: dist.reduce_scatter(3, [x]), r"reduce_scatter\(\): argument 'output'"),  # type: ignore[arg-type]
+]
+
+
+def test_what_is_no_array_is_told_by_op_and_name(alone: None) -> None:
+    dist.init_process_group()
+    try:
+        for call, text in WRONG:
+            with pytest.raises(TypeError, match=text):
+                call(dt.ones(1))
+    finally:
+        dist.destroy_process_group()
+
+
+def test_one_process_says_nothing_of_its_backend(alone: None, capsys: pytest.CaptureFixture[str]) -> None:
+    dist.init_process_group("gloo")
+    dist.destroy_process_group()
+    assert capsys.readouterr() == ("", "")
 
 
 def test_one_process(alone: None) -> None:

@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import devtensor as dt
 from devtensor import digits
+from devtensor.digits import _training
 
 # The external reader of the output: every percentage named accuracy has to be a real one.
 ACCURACY = re.compile(r"(?i)accura\w*[^0-9\n]{0,60}?(\d+(?:\.\d+)?)\s*(%?)")
@@ -141,6 +143,19 @@ def test_a_short_training() -> None:
     assert "23 steps" in first.stdout
     assert "DeviceMismatchError" in first.stdout and "In module: Net.conv1" in first.stdout
     assert "Fix: x = x.to(" in first.stdout
+
+
+def test_each_epoch_drops_what_the_net_says(data: tuple[digits.Images, digits.Labels]) -> None:
+    """Also after the held out images were judged, which drops nothing."""
+    dt.manual_seed(0)
+    net = _training.Net()
+    optimizer = dt.optim.SGD(net.parameters(), lr=0.0)
+    scheduler = dt.optim.lr_scheduler.ConstantLR(optimizer)
+    images, labels = (dt.from_numpy(part[:64]) for part in data)
+    images, labels = images.to(dt.float32), labels.to(dt.int64)
+    _training._right(net, images, labels)
+    first, second = (_training._learn_an_epoch(net, optimizer, scheduler, images, labels) for _ in range(2))
+    assert first != second  # nothing was learned, and other elements were dropped
 
 
 def test_training_on_the_cpu_alone(tmp_path: Path) -> None:

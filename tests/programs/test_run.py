@@ -461,6 +461,12 @@ def test_standard_input(tmp_path: Path) -> None:
     assert code == 1 and "torch.lobpcg: devtensor does not provide it" in said
     assert "\nbeside.py:2: torch.cudnn_grid_sampler: devtensor does not provide it\n" in said
     assert "round trips: <stdin>:6 waited for cuda:0 5 times" in given(tmp_path, LOOP, "--simulate", "1", "-")[2]
+    assert given(tmp_path, "import torch\nimport beside\ntorch.lobpcg(1)\n", "--as-torch", "--check", "-") == (
+        1,
+        "<stdin>:3: torch.lobpcg: devtensor does not provide it\n"
+        "beside.py:2: torch.cudnn_grid_sampler: devtensor does not provide it\n",
+        "",
+    )
 
 
 def test_standard_input_that_is_no_program(tmp_path: Path) -> None:

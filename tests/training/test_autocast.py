@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -348,6 +349,20 @@ def test_functions_of_the_users(device: str) -> None:
         Square.apply(x.bfloat16()).sum().backward()
     Square.apply(x.bfloat16())
     assert seen == [(dt.float32, False), (dt.float32, False), (dt.bfloat16, False)]
+
+
+def test_keywords_of_a_function_are_cast_too() -> None:
+    """An array in a keyword, or in a list there, gets the dtype that the function asks for."""
+    seen = []
+
+    @dt.amp.custom_fwd(device_type="cpu", cast_inputs=dt.float32)
+    def forward(ctx: Any, *args: Any, **kwargs: Any) -> None:
+        seen.append([(name, value.dtype if name == "x" else value[0].dtype) for name, value in kwargs.items()])
+
+    x = dt.ones(2, dtype=dt.bfloat16)
+    with dt.autocast("cpu"):
+        forward(types.SimpleNamespace(), x=x, many=[x])
+    assert seen == [[("x", dt.float32), ("many", dt.float32)]]
 
 
 def test_what_is_no_half_type_turns_it_off() -> None:

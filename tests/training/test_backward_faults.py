@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import test_gradients
 from cuda_faults import CODES, FREES, LOST, library
-from support import CUDA_DEVICES, REAL
+from gradient_rows import ROWS
+from support import CUDA_DEVICES, DEVICES, REAL
+from test_layouts import alive
 
 import devtensor as dt
 from devtensor import nn
@@ -139,3 +143,38 @@ def test_calls_of_cuda(accumulate: bool) -> None:
     }
     print(f"{trial.failed} calls failed, {trial.partly} times after some leaves were complete: {sorted(reached)}")
     assert trial.failed > 100 and trial.partly > 10 and len(reached) > 3
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("row", ROWS)
+def test_no_allocation_that_fails_in_a_gradient_leaves_a_block(row: str, device: str) -> None:
+    values, names = test_gradients.ours(device)
+    seed = dt.ones_like(eval(row, names).detach())
+
+    def backward(failing: int) -> bool:
+        """Whether all of it was done."""
+        for value in values.values():
+            value.grad = None
+        result = eval(row, names)
+        dt._C._test.fail_allocations(failing)
+        try:
+            result.backward(seed)
+        except MemoryError:
+            return False
+        finally:
+            dt._C._test.fail_allocations(-1)
+            for value in values.values():
+                value.grad = None
+        return True
+
+    backward(-1)  # fills caches
+    for failing in itertools.count():
+        before = alive(device)
+        done = backward(failing)
+        found = [before, alive(device)]
+        while found[0] != found[1] and len(found) < 6:  # a plan of cuDNN's may go in one call and come back in the next
+            backward(failing)
+            found.append(alive(device))
+        assert len(set(found)) < len(found), f"each call leaves more: {found}"
+        if done:
+            break

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 
 import numpy as np
 import pytest
+from drawn_layouts import Laid, draw
 from gradient_rows import NO_DIFFERENCES, NO_SECOND, ROWS
 from support import DEVICES
+from test_layouts import keeps_nothing
 
 import devtensor as dt
 
@@ -98,6 +101,47 @@ def test_a_gradient_is_pytorchs(row, device):
         np.testing.assert_allclose(
             gradient.cpu().numpy(), wanted[name].numpy(), rtol=tolerance, atol=tolerance, err_msg=name
         )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("row", ROWS)
+def test_each_operand_alone_has_its_gradient(row, device):
+    """Where one operand alone wants a gradient it is the one that it has beside the others."""
+    values, names = ours(device)
+    _, together = gradients(values, names, row)
+    for name in together if len(together) > 1 else ():
+        alone = {**names, **{other: value.detach() for other, value in values.items()}}
+        alone[name] = one = values[name].detach().clone().requires_grad_()
+        gradients({}, alone, row)
+        dt.testing.assert_close(one.grad, together[name], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("row", [row for row in ROWS if "view(" not in row and "as_strided" not in row])
+def test_a_gradient_of_drawn_layouts_leaves_nothing(row, device):
+    """Operands and the result's gradient lie anyhow in memory: the numbers stay, and no block is left behind."""
+    rng = random.Random(row)
+
+    def laid(array):
+        bits = array.detach().cpu().numpy()
+        return Laid(bits, str(array.dtype).partition(".")[2], device, draw(bits.shape, rng)).array
+
+    plain, names = ours(device)
+    seed = dt.randn_like(eval(row, names).detach())
+    eval(row, names).backward(seed)
+    values = {name: laid(value).requires_grad_() for name, value in plain.items()}
+    names, seed = {**names, **values}, laid(seed)
+
+    def call():
+        for value in values.values():
+            value.grad = None
+        eval(row, names).backward(seed)
+
+    keeps_nothing(call, device)
+    for name, value in values.items():
+        assert (value.grad is None) == (plain[name].grad is None)
+        if value.grad is not None:
+            dt.testing.assert_close(value.grad, plain[name].grad, rtol=1e-9, atol=1e-12)
 
 
 def uses(row, values, names):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -128,6 +130,35 @@ def test_the_numbers_are_pytorchs(name: str, options: dict[str, Any]) -> None:
     wanted = course(theirs, ALL[name](torch.optim.lr_scheduler, theirs))
     optimizer = ours(options)
     assert course(optimizer, ALL[name](lr_scheduler, optimizer)) == wanted
+
+
+class Late:
+    """The schedulers of a library, each to begin after epoch 5."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+
+    def __getattr__(self, name: str) -> Any:
+        kind = getattr(self.library, name)
+        takes_it = "last_epoch" in inspect.signature(kind).parameters
+        return functools.partial(kind, last_epoch=5) if takes_it else kind
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", [name for name in SCHEDULES if "Sequential" not in name and "Chained" not in name])
+def test_one_that_begins_later_is_pytorchs(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    both = []
+    theirs = of_pytorch(torch, OPTIONS[0])
+    for optimizer, library in ((ours(OPTIONS[0]), lr_scheduler), (theirs, torch.optim.lr_scheduler)):
+        for group in optimizer.param_groups:
+            group |= {"initial_lr": group["lr"], "max_lr": 0.7, "min_lr": 0.001}
+            group |= {"base_momentum": 0.8, "max_momentum": 0.95}
+        scheduler = SCHEDULES[name](Late(library), optimizer)
+        seen = course(optimizer, scheduler, 20)
+        scheduler._step_count = 0  # as a program that goes on may do
+        both.append([*seen, *course(optimizer, scheduler, 20)])
+    assert both[0] == both[1]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -185,6 +185,7 @@ def test_thousands_of_writes_leave_nothing() -> None:
         v.exp_()  # keeps its own result
         copy.copy(y)
         y.sum().backward()
+        (w * 2).detach_()
 
     for _ in range(50):
         step()

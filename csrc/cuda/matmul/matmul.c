@@ -395,7 +395,7 @@ cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt
         return cuda_skinny(a, b, bias, params, &plan, out, err);
     }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
-    bool direct = has_unit_stride(out, &result) && !result.transposed;
+    (void)has_unit_stride(out, &result); /* it is contiguous */
     dt_status rc = matrix_open(d, a, &left, err);
     if (rc == DT_OK) {
         rc = matrix_open(d, b, &right, err);
@@ -403,23 +403,11 @@ cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt
     if (rc == DT_OK && bias != NULL) {
         rc = cuda_contiguous(d, bias, &bias_copy, &bias, err);
     }
-    if (rc == DT_OK && !direct) {
-        rc = cuda_temporary_init(&result.copies[0], d, out, (dt_dtype)out->dtype, err);
-        result.ncopies = rc == DT_OK;
-        if (rc == DT_OK && params->beta != 0) {
-            rc = cuda_copy_within(d, out, &result.copies[0].array, err);
-        }
-        (void)has_unit_stride(&result.copies[0].array, &result);
-    }
     if (rc == DT_OK) {
         rc = multiply(d, bias, params, &left, &right, &result, err);
     }
-    if (rc == DT_OK && !direct) {
-        rc = cuda_copy_within(d, &result.copies[0].array, out, err);
-    }
     matrix_close(&left);
     matrix_close(&right);
-    matrix_close(&result);
     cuda_temporary_clear(&bias_copy);
     return rc;
 }

@@ -363,7 +363,6 @@ class _Slogdet(Function):
     def forward(ctx: Any, A: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         sign, log = computed("slogdet", (A,), lambda np, a: tuple(np.linalg.slogdet(a)), "")
         ctx.save_for_backward(A, log)
-        ctx.mark_non_differentiable(sign)
         return sign, log
 
     @staticmethod

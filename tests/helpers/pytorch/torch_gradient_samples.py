@@ -49,22 +49,23 @@ def weighted(x: Any, lib: Any) -> Any:
     return (x * weights).sum()
 
 
-def gradients(lib: Any, call: Callable[..., Any], sample: Any, second: bool) -> list[list[Any] | None]:
-    """Of each float operand in turn; None where the result wants none."""
+def gradients(lib: Any, call: Callable[..., Any], sample: Any, second: bool) -> tuple[list[bool], list[Any]]:
+    """Which results want a gradient; those of each float operand in turn, None where no result does."""
     kind = torch.Tensor if lib is torch else dt.DeviceArray
     args, options = map_leaves(lambda leaf: wanting(leaf, lib), sample)
     operands = floats([list(args), list(options.values())], kind)
-    results = [x for x in floats(call(*args, **options), kind) if x.requires_grad]
+    found = floats(call(*args, **options), kind)
+    flags, results = [x.requires_grad for x in found], [x for x in found if x.requires_grad]
     if not results:
-        return [None, None]
+        return flags, [None, None]
     total = sum(weighted(x, lib) for x in results)
     first = lib.autograd.grad(total, operands, create_graph=second, allow_unused=True)
-    found: list[list[Any] | None] = [list(first), None]
+    orders: list[list[Any] | None] = [list(first), None]
     if second:
         steps = [weighted(g, lib) for g in first if g is not None and g.requires_grad]
         if steps:
-            found[1] = list(lib.autograd.grad(sum(steps), operands, allow_unused=True))
-    return found
+            orders[1] = list(lib.autograd.grad(sum(steps), operands, allow_unused=True))
+    return flags, orders
 
 
 def said(error: BaseException) -> str:
@@ -95,10 +96,10 @@ def compare(op: Any, sample: Any, device: str, counts: Counter[str]) -> dict[str
     except NotThere:
         return None
     try:
-        want = gradients(torch, theirs, duplicate(sample), op.supports_gradgrad)
+        wanted, want = gradients(torch, theirs, duplicate(sample), op.supports_gradgrad)
     except Exception:  # PyTorch has no second one of this sample
         try:
-            want = gradients(torch, theirs, duplicate(sample), False)
+            wanted, want = gradients(torch, theirs, duplicate(sample), False)
         except Exception:
             return None
     if want[0] is None:
@@ -106,10 +107,13 @@ def compare(op: Any, sample: Any, device: str, counts: Counter[str]) -> dict[str
     counts["samples"] += 1
     where = {"op": names_of(op), "sample": describe(sample)}
     try:
-        got = gradients(dt, ours, given, want[1] is not None)
+        flags, got = gradients(dt, ours, given, want[1] is not None)
     except Exception as error:
         counts["refused"] += 1
         return {**where, "kind": "refused", "text": said(error)}
+    if flags != wanted:
+        counts["other results want one"] += 1
+        return {**where, "kind": "wanted", "text": f"{flags}, not {wanted}"}
     for order, a, b in zip(("first", "second"), got, want, strict=True):
         if b is None:
             continue
