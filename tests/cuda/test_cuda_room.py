@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support import REAL
+from support import REAL, skip_kernels
 from test_cuda_memory import child
 
 pytestmark = pytest.mark.skipif(REAL, reason="simulates a lack of memory")
@@ -56,6 +56,7 @@ def run(code: str) -> Any:
 )
 def test_what_is_cached_makes_room_for_the_driver_too(symbol: str, status: int, op: str) -> None:
     """Handles, code and local memory are memory of the device, which the cache may hold all of."""
+    skip_kernels(BEGIN if op == "kernel" else "")
     code = f"""
 dt.empty(1 << 22, device="cuda")  # cached
 dt._C._test.api_fail("{symbol}", 0, {status})

@@ -24,7 +24,10 @@ import gpu_report
 
 sys.path.pop(0)
 SCRIPT = ROOT / "tools" / "gpu_check.sh"
-pytestmark = pytest.mark.skipif(REAL, reason="it would run inside of itself")
+pytestmark = [
+    pytest.mark.skipif(REAL, reason="it would run inside of itself"),
+    pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on the path"),
+]
 
 POISON = """
 import devtensor as dt

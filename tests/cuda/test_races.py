@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import CUDA_DEVICES, REAL, ROOT, counted, python_path, synchronize
+from support import CUDA_DEVICES, REAL, ROOT, counted, python_path, skip_kernels, synchronize
 
 import devtensor as dt
 
@@ -256,6 +256,7 @@ def looked_for() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def saxpy() -> dt.cuda.RawKernel:
+    skip_kernels(SAXPY)
     return dt.cuda.RawKernel(SAXPY, "saxpy")
 
 
@@ -359,6 +360,7 @@ def test_a_mode_that_there_is_not() -> None:
 
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="runs the example")
 def test_the_example() -> None:
+    skip_kernels(EXAMPLE.read_text())
     run = subprocess.run(
         [sys.executable, str(EXAMPLE)],
         capture_output=True,

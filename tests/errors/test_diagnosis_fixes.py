@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import source_files
 from source_files import GPU
-from support import REAL, ROOT
+from support import REAL, ROOT, skip_kernels
 from typical_mistakes import EXAMPLES
 
 from devtensor import nn
@@ -206,6 +206,7 @@ def test_fix(text: str, fix: str | None) -> None:
 def test_gallery(code: str) -> None:
     """The examples of docs/errors.md are what they say."""
     for _, text in EXAMPLES[code]:
+        skip_kernels(text)
         text = text.lstrip("\n")
         error = source_files.run(text, {"__name__": "__main__"})
         assert error.code == code

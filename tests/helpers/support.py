@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +39,7 @@ needs_kernels = pytest.mark.skipif(not RUNS_KERNELS, reason=NO_COMPILER)
 
 def skip_kernels(text: str) -> None:
     """Skips a test of this text if it has kernels that cannot be compiled."""
-    if "RawKernel" in text and not RUNS_KERNELS:
+    if re.search("RawKernel|__global__", text) and not RUNS_KERNELS:
         pytest.skip(NO_COMPILER)
 
 
