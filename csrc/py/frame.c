@@ -114,13 +114,22 @@ caller(frame *f)
     return f;
 }
 
+/* Not code of ours, nor that which checks what __init__ gives: from 3.13 on it is between a class and its caller. */
+static bool
+is_users(PyObject *found)
+{
+    const PyCodeObject *code = (PyCodeObject *)found;
+    return PyCode_Check(found) && !is_own(code->co_filename) &&
+           !(code->co_firstlineno == 0 && code->co_filename == code->co_name);
+}
+
 /* code, which f runs, or that of the first frame from f on that is a user's. */
 static DT_NOINLINE PyObject *
 find_user_code(PyObject *code, frame *f, int *instruction)
 {
     while ((f = caller(f)) != NULL) {
         PyObject *found = CODE(f);
-        if (PyCode_Check(found) && !is_own(((PyCodeObject *)found)->co_filename)) {
+        if (is_users(found)) {
             *instruction = INSTRUCTION(f);
             Py_DECREF(code);
             return found;

@@ -73,6 +73,16 @@ def test_arrays_made_by_devtensor_belong_to_the_caller() -> None:
     assert a.origin.lineno == sys._getframe().f_lineno - 2
 
 
+def test_a_class_of_devtensor_belongs_to_the_caller_each_time() -> None:
+    """From Python 3.13 on, a call of a class that is no longer the first has a frame of its own below __init__."""
+
+    def layer() -> dt.nn.Linear:
+        return dt.nn.Linear(2, 2)
+
+    found = {(origin.filename, origin.lineno) for origin in (layer().weight.origin for _ in range(20)) if origin}
+    assert found == {(__file__, layer.__code__.co_firstlineno + 1)}
+
+
 def history(x: dt.DeviceArray) -> Any:
     with pytest.raises(dt.DeviceMismatchError) as caught:
         x + dt.zeros(1, device="cpu" if x.is_cuda else "cuda:0")

@@ -307,7 +307,6 @@ def test_a_parameter_is_filled_without_a_record(name: str) -> None:
     assert weight.grad is not None
 
 
-
 def test_other_fillings(device: str) -> None:
     x = dt.empty(2, 3, device=device)
     assert nn.init.constant_(x, 2.5).tolist() == [[2.5] * 3] * 2
