@@ -172,6 +172,9 @@ def _warn_no_gradient(optimizer: Any, params: list[Any], recorded: bool) -> None
         reason = "zero_grad() has cleared the gradients" + (f" at {line.where}" if line is not None else "")
         reason += ": call it before backward(), or after step()"
     else:
+        optimizer._idle += 1
+        if not recorded and optimizer._idle & (optimizer._idle - 1):
+            return  # the 1st, 2nd, 4th, ... are looked at: it takes milliseconds
         others = sought(_trained, params)
         if others is None and not recorded:
             return

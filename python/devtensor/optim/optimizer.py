@@ -74,6 +74,7 @@ class Optimizer:
     _hook_count = 0
     _opt_called = False
     _was_checked = False
+    _idle = 0  # steps without any gradient
     # After the last step: recorded ops that are older than the one before it, and steps in a row after which there were
     # more; the numbers of the last two steps
     _kept = (1 << 62, 0, 0, 0)
