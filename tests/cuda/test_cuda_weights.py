@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import test_kept_weights as on_the_host
 from formats import FLOATS
-from support import CUDA_DEVICES, REAL, python_path
+from support import CUDA_DEVICES, REAL, RUNS_KERNELS, needs_kernels, python_path
 from test_cuda_matmul import watch
 
 import devtensor as dt
@@ -142,7 +142,8 @@ def writes(cuda: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[dt
     found["by_index"] = lambda w: w.__setitem__(dt.tensor([1, 5], device=cuda), 4)
     found["from the host"] = lambda w: w.copy_(other.cpu())
     found["from page-locked memory"] = lambda w: w.copy_(other.cpu().pin_memory(), non_blocking=True)
-    found["a kernel"] = lambda w: dt.cuda.RawKernel(sweep.KERNEL, "twice")[1, 1](other, w)
+    if RUNS_KERNELS:
+        found["a kernel"] = lambda w: dt.cuda.RawKernel(sweep.KERNEL, "twice")[1, 1](other, w)
     for device in CUDA_DEVICES:
         found[f"from {device}"] = lambda w, device=device: w.copy_(other.to(device))
     return found
@@ -162,6 +163,7 @@ def test_every_write_is_seen(writes: dict[str, Callable[[dt.DeviceArray], Any]],
         assert [conv(w), conv(w)] == 2 * [conv(w.clone())], name
 
 
+@needs_kernels
 def test_what_a_kernel_only_reads_stays(cuda: str) -> None:
     w, y = array(*SHAPE, device=cuda), dt.zeros(4, device=cuda)
     for _ in range(3):

@@ -462,6 +462,7 @@ def test_a_planted_bug_of_interrupts_is_found(
 
 
 @pytest.mark.skipif(REAL, reason="needs no device of its own")
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Ctrl-C may fall behind __enter__, of a lock too")
 def test_a_block_is_left_whole_at_any_moment(cuda: str, interrupts: Interrupts) -> None:
     """Wherever Ctrl-C falls, of the first instruction of a block or the last, stream and device are what they were."""
     chosen, usual = dt.cuda.Stream(cuda), dt.cuda.default_stream(cuda)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtensor import _C
-from devtensor.utils._pytree import tree_leaves
 
 
 @contextlib.contextmanager
 def calling(*trees: Any, maps: bool = False) -> Iterator[None]:
     """Around a call of a transformed function with the arrays of trees: writes in place to others that were there
     before raise GradientError. maps: it is called once for each entry."""
+    from devtensor.utils._pytree import tree_leaves  # of a package that few programs load
+
     before = _C._enter_transform([x for x in tree_leaves(trees) if isinstance(x, _C.DeviceArray)], maps)
     try:
         yield
