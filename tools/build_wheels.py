@@ -112,7 +112,7 @@ def trial(python: Path, wheel: Path, work: Path, quick: bool) -> str:
     tests = ["-n", "auto", ROOT / "tests"] if quick else [ROOT / "tests" / test for test in TESTS]
     command = [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, cwd=work, env=env, text=True, capture_output=True)
-    print(done.stdout[-2000:])
+    print(done.stdout if done.returncode else done.stdout[-2000:])
     done.check_returncode()
     return done.stdout.strip().splitlines()[-1].strip("= ")
 
