@@ -48,6 +48,17 @@ def group_normed(x):
     return scaled.reshape(x["x"].shape) * w + b, 64 * EPS["float32"]
 
 
+def sound(rng):
+    return {"x": rng.standard_normal((1, 1, 400_000), "float32")}
+
+
+def twice_as_long(x):
+    found = x["x"].astype("float64")[0, 0]
+    before, after = np.append(found[0], found[:-1]), np.append(found[1:], found[-1])
+    pairs = np.stack([before * 0.25 + found * 0.75, found * 0.75 + after * 0.25], 1)
+    return pairs.reshape(1, 1, -1), 4 * EPS["float32"] * np.abs(pairs).max()
+
+
 def twice_as_large(x):
     """Bilinear, by the shares of two neighbours: 3 / 4 and 1 / 4."""
     found = x["x"].astype("float64")
@@ -88,6 +99,14 @@ ROWS = [
         images,
         everywhere('layer(x, scale_factor=2, mode="bilinear")', BOTH),
         twice_as_large,
+        {"layer": "lib.nn.functional.interpolate"},
+    ),
+    Row(
+        "layers",
+        "interpolate of (1, 1, 400000), linear, twice as long",
+        sound,
+        everywhere('layer(x, scale_factor=2, mode="linear")', BOTH),
+        twice_as_long,
         {"layer": "lib.nn.functional.interpolate"},
     ),
     Row(

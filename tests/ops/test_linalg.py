@@ -323,6 +323,13 @@ LAPACK: list[Callable[[dt.DeviceArray], Any]] = [
 ]
 
 
+def test_the_sign_of_a_determinant_gives_no_gradient() -> None:
+    for numbers in ([[1.0, 1.0], [1.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]]):
+        A = dt.tensor(numbers, requires_grad=True)
+        linalg.slogdet(A).sign.sum().backward()
+        assert A.grad is None
+
+
 def test_a_cuda_device_is_refused_with_the_way_out() -> None:
     with dt.forbid_transfers():
         for function in LAPACK:

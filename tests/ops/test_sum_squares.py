@@ -55,3 +55,8 @@ def test_gradients(dims: tuple[int, ...] | None, device: str) -> None:
     for keep in (False, True):
         assert gradcheck(lambda a, keep=keep: _C._sum_squares(a, dims, keep), (x,))
         assert gradgradcheck(lambda a, keep=keep: _C._sum_squares(a, dims, keep), (x,))
+
+
+def test_the_variance_of_large_equal_numbers(device: str) -> None:
+    """Their sum is beyond float32, their mean is not."""
+    assert dt.full((10,), 1e38, device=device).var().item() == 0

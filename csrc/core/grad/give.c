@@ -109,24 +109,17 @@ dt_task_add_rows(dt_tape *t, dt_task *task)
     return t->rc;
 }
 
-/* Whether left and right wait for those of other products. */
-static bool
-keep_rows(dt_tape *t, dt_task *task, dt_value left, dt_value right)
+/* Rows that left and right can join; NULL: there are none, or they failed (t->rc). */
+static dt_rows *
+rows_for(dt_tape *t, dt_task *task, dt_value left, dt_value right)
 {
     if (t->create_graph || t->caught != NULL || dt_grad_watched) {
-        return false;
+        return NULL;
     }
     if (task->rows == NULL) {
         task->rows = dt_rows_new(t, task->node, task->pending, left, right);
     }
-    if (task->rows == NULL || !dt_rows_suit(task->rows, left, right)) {
-        return false;
-    }
-    if (left->shape[0] > task->rows->room - task->rows->n) {
-        t->rc = dt_task_add_rows(t, task);
-    }
-    dt_rows_append(t, task->rows, left, right);
-    return true;
+    return task->rows != NULL && dt_rows_suit(task->rows, left, right) ? task->rows : NULL;
 }
 
 void
@@ -135,8 +128,17 @@ dt_tape_give_product(dt_tape *t, int i, dt_value left, dt_value right)
     if (t->rc != DT_OK || left == NULL || right == NULL || !dt_tape_wants(t, i)) {
         return;
     }
-    if (!keep_rows(t, dt_tape_input(t, i)->task, left, right)) {
+    dt_task *task = dt_tape_input(t, i)->task;
+    dt_rows *rows = rows_for(t, task, left, right);
+    if (rows == NULL) {
         dt_tape_give(t, i, dt_tape_matmul(t, dt_tape_transpose(t, left, 0, 1), right));
+        return;
+    }
+    if (left->shape[0] > rows->room - rows->n) {
+        t->rc = dt_task_add_rows(t, task);
+    }
+    if (t->rc == DT_OK) {
+        dt_rows_append(t, rows, left, right);
     }
 }
 

@@ -38,7 +38,7 @@ dt_tape_input(const dt_tape *t, int i)
     return t->node->inputs[i];
 }
 
-/* The gradient of operand i, of any shape that it broadcast to and of any float dtype: summed and cast (engine.c).
+/* The gradient of operand i, of any shape that it broadcast to and of any float dtype: summed and cast (give.c).
  * Several are added. */
 void dt_tape_give(dt_tape *t, int i, dt_value gradient);
 /* leftᵀ @ right, of (rows, m) and (rows, n). Where other products have the same operand, their rows become one. */

@@ -363,10 +363,13 @@ class _Slogdet(Function):
     def forward(ctx: Any, A: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         sign, log = computed("slogdet", (A,), lambda np, a: tuple(np.linalg.slogdet(a)), "")
         ctx.save_for_backward(A, log)
+        ctx.set_materialize_grads(False)
         return sign, log
 
     @staticmethod
-    def backward(ctx: Any, _: DeviceArray, gradient: DeviceArray) -> DeviceArray:
+    def backward(ctx: Any, _: DeviceArray | None, gradient: DeviceArray | None) -> DeviceArray | None:
+        if gradient is None:
+            return None
         A, log = ctx.saved_tensors
         singular = (log.detach() == -math.inf).unsqueeze(-1).unsqueeze(-1)
         if not bool(singular.any()):

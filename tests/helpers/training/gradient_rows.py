@@ -456,6 +456,13 @@ IMAGES = [
     'F.interpolate(vo[0], (2, 5), mode="bicubic", antialias=True)',
     'F.interpolate(vo, (2, 5, 4), mode="trilinear")',
     'F.interpolate(vo[0], (2, 3), mode="area")',
+    # of many lines, which the cpu takes in one pass
+    'F.interpolate(si.repeat(16, 1, 1), scale_factor=2, mode="linear")',
+    'F.interpolate(vo[0].repeat(16, 1, 1, 1), scale_factor=2, mode="bilinear")',
+    'F.interpolate(vo[0].repeat(16, 1, 1, 1), (3, 5), mode="bilinear", align_corners=True)',
+    'F.interpolate(vo[0].repeat(16, 1, 1, 1), (3, 5), mode="bicubic")',
+    'F.interpolate(vo[0].repeat(16, 1, 1, 1), (2, 5), mode="bicubic", antialias=True)',
+    'F.interpolate(vo.repeat(16, 1, 1, 1, 1), (2, 5, 4), mode="trilinear")',
     "F.pixel_shuffle(im, 2)",
     "F.pixel_unshuffle(im[:, :, :6], 2)",
     "F.channel_shuffle(im, 2)",

@@ -52,7 +52,7 @@ def _added(op: str, arrays: tuple[DeviceArray, DeviceArray, DeviceArray], value:
         _C._fail_dtype(op, _ADDED, arrays, 0, "numbers")
     x, a, b = (widened(array.to(dtype)) for array in arrays)
     scaled = a if value == 1 else a * value
-    if op == "addcmul" and x.dtype.is_floating_point:
+    if op == "addcmul" and x.dtype.is_floating_point and a.shape == b.shape == x.shape:
         return _C._affine(scaled, b, x).to(dtype)
     part = scaled / b if op == "addcdiv" else scaled * b
     if part.shape == x.shape and part.dtype == x.dtype and not (part.requires_grad or x.requires_grad):

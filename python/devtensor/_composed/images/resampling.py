@@ -202,14 +202,14 @@ def _resampled(
         return _nearest(x, dim, size, step, mode, times)
     if mode == "bicubic":
         return _cubic(x, dim, size, step, aligned)
-    if times in _PHASES and not _has_loop(x):
+    if times in _PHASES and not _has_loop(x, dim):
         return _phases(x, dim, times)
     return _linear(x, dim, size, step, aligned)
 
 
-def _has_loop(x: DeviceArray) -> bool:
-    """Whether sums of neighbours, each with its share, are one call."""
-    return not x.is_cuda and x.dtype in (_C.float32, _C.float64)
+def _has_loop(x: DeviceArray, dim: int) -> bool:
+    """Whether sums of neighbours, each with its share, are one call. Its lists are as long as dim: many lines pay."""
+    return not x.is_cuda and x.dtype in (_C.float32, _C.float64) and x.numel() >= 32 * x.shape[dim]
 
 
 def _nearest(x: DeviceArray, dim: int, size: int, step: float, mode: str, times: int) -> DeviceArray:
@@ -238,7 +238,7 @@ def _linear(x: DeviceArray, dim: int, size: int, step: float, aligned: bool) -> 
     first = places.to(_C.int64).clamp(max=last)
     share = (places - first).clamp(0.0, 1.0)
     second = (first + 1).clamp(max=last)
-    if _has_loop(x):
+    if _has_loop(x, dim):
         return _C._resample(x, _C.stack([first, second]), _C.stack([1.0 - share, share]), dim)
     share = _along(share, x, dim)
     return _between(x.index_select(dim, first), x.index_select(dim, second), 1.0 - share, share)
@@ -252,9 +252,8 @@ def _between(a: DeviceArray, b: DeviceArray, of_a: DeviceArray | float, of_b: De
 def _phases(x: DeviceArray, dim: int, times: int) -> DeviceArray:
     """_linear by a whole factor: elements with the same remainder have the same share of two neighbours."""
     n = x.shape[dim]
-    front = x.narrow(dim, 0, 1)
-    if n > 1:  # what stands before the first element is that, and 0 times the second
-        front = _between(front, x.narrow(dim, 1, 1), 1.0, 0.0)
+    # What stands before the first element is that, and 0 times the second.
+    front = _between(x.narrow(dim, 0, 1), x.narrow(dim, min(1, n - 1), 1), 1.0, 0.0)
     padded = _C.cat([front, x, x.narrow(dim, n - 1, 1)], dim)
     neighbours = [padded.narrow(dim, i, n) for i in range(3)]
     parts = []
@@ -271,7 +270,7 @@ def _cubic(x: DeviceArray, dim: int, size: int, step: float, aligned: bool) -> D
     t, index = places - first, first.to(_C.int64)
     shares = cubic_shares(t, -0.75)
     last, result = x.shape[dim] - 1, None
-    if _has_loop(x):
+    if _has_loop(x, dim):
         places = _C.stack([(index + (tap - 1)).clamp(0, last) for tap in range(len(shares))])
         return _C._resample(x, places, _C.stack(shares), dim)
     for tap, share in enumerate(shares):
@@ -312,7 +311,7 @@ def _filtered(x: DeviceArray, dim: int, size: int, step: float, mode: str) -> De
             share = _C.where(distance < 1.0, _inner(distance, -0.5), outer)
         shares.append(_C.where(count > tap, share, 0.0))
     total = sum(shares[1:], shares[0])
-    if _has_loop(x):
+    if _has_loop(x, dim):
         places = _C.stack([_C.where(count > tap, first + tap, -1) for tap in range(len(shares))])
         return _C._resample(x, places, _C.stack([share / total for share in shares]), dim)
     result = None

@@ -37,7 +37,7 @@ def variance(
     x = widened(input)
     count = math.prod(x.shape[d] for d in dims) if x.ndim else 1
     if x.ndim:
-        distance = x - (x.sum(dims, keepdim=True) / count if count else x.sum(dims, keepdim=True))
+        distance = x - (x.mean(dims, keepdim=True) if count else 0)
         total = _C._sum_squares(distance, dims, keep)
     else:
         total = (x - x).square()

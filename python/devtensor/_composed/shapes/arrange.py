@@ -45,12 +45,15 @@ def _permuted_back(x: DeviceArray, order: list[int]) -> DeviceArray:
     return x.permute([order.index(d) for d in range(x.ndim)])
 
 
+_LINES = 4  # from which on a gather over two dimensions takes lines
+
+
 def _selected(x: DeviceArray, places: dict[int, DeviceArray]) -> DeviceArray:
     """x at these places of its dimensions: of neighbours in one pass, unless the gradient goes back by dimension."""
     dims = sorted(places)
     while dims:
         d = dims.pop()
-        if dims and dims[-1] == d - 1 and not x.requires_grad:
+        if dims and dims[-1] == d - 1 and places[d - 1].numel() >= _LINES and not x.requires_grad:
             dims.pop()
             x = x[(slice(None),) * (d - 1) + (places[d - 1].unsqueeze(1), places[d])]
         else:
@@ -58,7 +61,10 @@ def _selected(x: DeviceArray, places: dict[int, DeviceArray]) -> DeviceArray:
     return x
 
 
-class _Turned(Function):
+_SMALL = 1 << 15  # elements of which a Function takes longer than it gains
+
+
+class Flip(Function):
     """The gradient of a flip is a flip, where that of a selection adds up."""
 
     @staticmethod
@@ -91,7 +97,7 @@ def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArr
     turned = [d for d in dims_of("flip", wanted, input.ndim, input) if input.ndim] if wanted else []
     if not turned:
         return input.clone()
-    return _Turned.apply(input, turned) if input.requires_grad else _turned(input, turned)
+    return Flip.apply(input, turned) if input.requires_grad and input.numel() > _SMALL else _turned(input, turned)
 
 
 def roll(input: DeviceArray, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> DeviceArray:
