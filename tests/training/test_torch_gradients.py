@@ -20,6 +20,8 @@ WHOLE = os.environ.get("DEVTENSOR_TORCH_SAMPLES") == "all"
 KNOWN = {
     ("as_strided/partial_views", "first"): "the memory is that of the samples' own arrays",
     ("as_strided/partial_views", "refused"): "the memory is that of the samples' own arrays",
+    ("as_strided_scatter", "first"): "PyTorch gives the part of input that is written over a gradient",
+    **{(op, "first"): "each library draws its own vectors" for op in ("svd_lowrank", "pca_lowrank")},
     ("linalg.eigh", "first"): "eigenvectors have any sign, and so has this gradient",
     ("linalg.pinv/hermitian", "first"): "the samples are not symmetric: one triangle is read",
     (
