@@ -97,7 +97,8 @@ def define(owner: str, name: str, value: object, indent: str) -> list[str]:
     texts = [spelled(signature, len(found) > 1) for signature in found]
     if not owner and name in REPLACED:
         texts = [REPLACED[name]]
-    if len(found) == 1 and " dim:" in texts[0] and not inspect.isfunction(value):  # NumPy's spelling
+    hidden = name.startswith("_") or inspect.isfunction(value)
+    if len(found) == 1 and " dim:" in texts[0] and not hidden:  # NumPy's spelling
         texts.append(texts[0].replace(" dim:", " axis:").replace(" keepdim:", " keepdims:"))
     lines = []
     for i, text in enumerate(texts):
