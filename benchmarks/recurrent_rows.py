@@ -82,5 +82,6 @@ ROWS = [
     row("LSTM(256, 256), one step of 1 row", 1, 1, 256, 256, "LSTM", "net(x)[0]"),
     row("LSTM(128, 128), 50 steps of 32 rows", 50, 32, 128, 128, "LSTM", "net(x)[0]"),
     row("LSTM(650, 650), 35 steps of 20 rows", 35, 20, 650, 650, "LSTM", "net(x)[0]"),
+    row("LSTM(650, 650), 35 steps of 20 rows, backward too", 35, 20, 650, 650, "LSTM", "train(lib, x, net)", False),
     row("LSTM(28, 128), 28 steps of 64 rows, backward too", 28, 64, 28, 128, "LSTM", "train(lib, x, net)", False),
 ]

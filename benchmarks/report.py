@@ -76,6 +76,15 @@ def goals(record):
     return "Of {} goals {} are at the aim, {} passed, {} missed.".format(sum(counts), *counts) if sum(counts) else ""
 
 
+def overall(record):
+    """The geometric mean of all ratios beside each peer."""
+    texts = []
+    for peer in peers_of(record["rows"]):
+        logs = [math.log(medians(row)[peer]) for row in record["rows"] if peer in medians(row)]
+        texts.append(f"{TITLES[peer]} {math.exp(sum(logs) / len(logs)):.2f} ({len(logs)} rows)")
+    return f"Geometric means of the ratios: {', '.join(texts)}." if texts else ""
+
+
 def medians(row):
     return {peer: quartiles[1] for peer, quartiles in row["ratio_quartiles"].items()}
 
@@ -176,7 +185,7 @@ def ladder_table(record):
 
 
 def tables(record):
-    made = [make(record) for make in (goals, behind_table, table, group_table, memory_table, ladder_table)]
+    made = [make(record) for make in (goals, overall, behind_table, table, group_table, memory_table, ladder_table)]
     return "\n\n".join(text for text in made if text)
 
 

@@ -50,6 +50,16 @@ dt_result_made(dt_status rc, dt_array *out)
     return rc;
 }
 
+/* The same, of an op of which a device may have no way of its own: made is false then. */
+static inline dt_status
+dt_result_made_here(dt_status rc, bool made, const char *op, dt_array *out, dt_error *err)
+{
+    if (DT_UNLIKELY(rc == DT_OK && !made)) {
+        rc = dt_fail(err, DT_ENOTIMPL, "not-implemented", op, "%s has no kernel for this device", op);
+    }
+    return dt_result_made(rc, out);
+}
+
 static inline dt_status
 dt_result_new(const dt_form *form, dt_array *out, dt_error *err)
 {

@@ -47,10 +47,7 @@ dt_cell_step(dt_cell cell, const dt_array *own, const dt_array *x, const dt_arra
     if (rc == DT_OK) {
         bool made = true;
         rc = dt_call_new_cell(cell, &rows[0], &rows[1], &rows[2], out, &made, err);
-        if (rc == DT_OK && !made) {
-            rc = dt_fail(err, DT_ENOTIMPL, "not-implemented", op, "%s has no kernel for this device", op);
-        }
-        rc = dt_result_made(rc, out);
+        rc = dt_result_made_here(rc, made, op, out, err);
     }
     for (int k = 0; k < 3; k++) {
         dt_array_clear(&rows[k]);

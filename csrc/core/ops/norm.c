@@ -107,10 +107,7 @@ normalized(const char *op, const dt_array *input, const dt_array *weight, const 
         bool made = true;
         rc = dt_call_new_normalize(&dense[0], weight == NULL ? NULL : &dense[1], bias == NULL ? NULL : &dense[2],
                                    params, out, stats, &made, err);
-        if (rc == DT_OK && !made) {
-            rc = dt_fail(err, DT_ENOTIMPL, "not-implemented", op, "%s has no kernel for this device", op);
-        }
-        rc = dt_result_made(rc, out);
+        rc = dt_result_made_here(rc, made, op, out, err);
     }
     for (int k = 0; k < 3; k++) {
         dt_array_clear(&dense[k]);

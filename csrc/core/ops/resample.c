@@ -23,10 +23,7 @@ resampled(const dt_array *const *given, const dt_resample_params *p, int ndim, c
     if (rc == DT_OK) {
         bool made = true;
         rc = dt_call_new_resample(&dense[0], &dense[1], &dense[2], p, out, &made, err);
-        if (rc == DT_OK && !made) {
-            rc = dt_fail(err, DT_ENOTIMPL, "not-implemented", OP, "%s has no kernel for this device", OP);
-        }
-        rc = dt_result_made(rc, out);
+        rc = dt_result_made_here(rc, made, OP, out, err);
     }
     for (int k = 0; k < 3; k++) {
         dt_array_clear(&dense[k]);

@@ -162,10 +162,9 @@ typedef struct {
     cpu_places places;
     rows rows; /* from x to out */
     const dt_array *x, *out;
-    int64_t *offsets;    /* along the last indexed dimension, where they are the same for all others, but for what */
-    int outer;           /* one index adds that does not change along it; -1: none does */
-    int64_t outer_first; /* which is in the offsets */
-    stretch *stretches;  /* of the offsets; the last begins where they end */
+    int64_t *offsets;   /* along the last indexed dimension, where they are the same for all others */
+    int outer;          /* an index that adds to all of a line; -1: none does */
+    stretch *stretches; /* of the offsets; the last begins where they end */
 } gather_job;
 
 static void
@@ -208,6 +207,7 @@ length_of(const int64_t *offsets, int64_t n)
     return count;
 }
 
+/* More than SHORT that keep one step are a stretch; what lies between two of those is one that keeps none. */
 static void
 find_stretches(const int64_t *offsets, int64_t n, stretch *found)
 {
@@ -289,7 +289,7 @@ gather_known_part(void *ctx, int64_t begin, int64_t end)
         const block b = block_from(&c, end - begin);
         const int64_t first = c.at[last];
         for (int64_t line = 0; line < b.lines; line++) {
-            int64_t at[ARRAYS], added = job->outer_first;
+            int64_t at[ARRAYS], added = 0;
             for (int k = 0; k < ARRAYS; k++) {
                 at[k] = c.offset[k] + line * steps[k][last - 1];
             }
@@ -297,7 +297,7 @@ gather_known_part(void *ctx, int64_t begin, int64_t end)
                 cpu_note_bad(p, begin + line * b.n);
                 return;
             }
-            read_line(job, at[1], at[0] - first * steps[0][last] + added - job->outer_first, first, b.n);
+            read_line(job, at[1], at[0] - first * steps[0][last] + added, first, b.n);
         }
         begin += b.lines * b.n;
         counter_pass(&c, b, begin);
@@ -325,7 +325,7 @@ is_the_same_everywhere(gather_job *job, int64_t positions)
     return same;
 }
 
-/* False: one of the first is out of range. */
+/* *good: all offsets are in range. */
 static dt_status
 find_known(gather_job *job, bool *good, dt_error *err)
 {
@@ -338,9 +338,15 @@ find_known(gather_job *job, bool *good, dt_error *err)
         return dt_fail_nomem(err, nbytes);
     }
     job->offsets = (int64_t *)(job->stretches + n + 1);
-    *good = cpu_find_offsets(p, 0, n, job->x->strides[last], job->offsets) &&
-            (job->outer < 0 || find_outer(p, job->outer, 0, &job->outer_first));
-    if (*good) {
+    *good = cpu_find_offsets(p, 0, n, job->x->strides[last], job->offsets);
+    if (*good && job->outer >= 0) { /* they have what it adds to the first line */
+        int64_t added;
+        *good = find_outer(p, job->outer, 0, &added);
+        for (int64_t i = 0; i < n; i++) {
+            job->offsets[i] -= added;
+        }
+    }
+    if (*good && job->rows.walk.numel == 1) {
         find_stretches(job->offsets, n, job->stretches);
     }
     return DT_OK;

@@ -16,7 +16,8 @@
 /* What a row goes on from. */
 typedef struct {
     union {
-        uint64_t acc; /* bits of a sum or product: int64 or float64 */
+        uint64_t acc; /* bits of a sum or product: int64, or */
+        double total;
         double largest;
         int64_t at;
     };
@@ -68,9 +69,8 @@ static scan_carry
 nothing(dt_scan_op op, bool is_float)
 {
     scan_carry carry = {{0}, {0}};
-    const double one = 1;
     if (op == DT_SCAN_PROD && is_float) {
-        memcpy(&carry.acc, &one, sizeof(one));
+        carry.total = 1;
     } else if (op == DT_SCAN_PROD) {
         carry.acc = 1;
     } else if (op == DT_SCAN_LOGSUMEXP) {
@@ -127,11 +127,11 @@ go_along(const scan_job *job, const scan_rows *r, scan_carry *carry)
         return;
     }
     for (int j = 0; j < TOGETHER; j++) {
-        memcpy(&sums[j], &carry[j].acc, sizeof(*sums));
+        sums[j] = carry[j].total;
     }
     job->sums->four(r->x, r->out, r->n, r->x_apart, r->out_apart, sums);
     for (int j = 0; j < TOGETHER; j++) {
-        memcpy(&carry[j].acc, &sums[j], sizeof(*sums));
+        carry[j].total = sums[j];
     }
 }
 
@@ -219,7 +219,7 @@ find_total(const scan_job *job, const scan_rows *r, scan_carry *carry)
     for (int l = 1; l < TOTAL_LANES; l++) {
         lanes[0] += lanes[l];
     }
-    memcpy(&carry->acc, lanes, sizeof(*lanes));
+    carry->total = lanes[0];
 }
 
 static void
@@ -241,13 +241,9 @@ static scan_carry
 joined(const scan_job *job, const scan_carry *carry, const scan_carry *more)
 {
     scan_carry both = *carry;
-    double a, b;
     if (job->op == DT_SCAN_SUM || job->op == DT_SCAN_PROD) {
         if (dt_is_float((dt_dtype)job->x->dtype)) { /* a sum: see cpu_scan */
-            memcpy(&a, &carry->acc, sizeof(a));
-            memcpy(&b, &more->acc, sizeof(b));
-            a += b;
-            memcpy(&both.acc, &a, sizeof(a));
+            both.total = carry->total + more->total;
         } else {
             both.acc = job->op == DT_SCAN_SUM ? carry->acc + more->acc : carry->acc * more->acc;
         }
