@@ -186,7 +186,6 @@ typedef struct {
 
 typedef struct {
     const cpu_ops *const *ops; /* by dtype; NULL for the half types */
-    cpu_row exp, log;          /* of float32, in place of those rows */
     cpu_row half_signs;        /* its context is a cpu_half_signs */
     cpu_sines sin_wide;
     cpu_magnitude magnitude;

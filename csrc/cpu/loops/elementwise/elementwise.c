@@ -260,9 +260,6 @@ cpu_unary(dt_unary_op op, const dt_params *params, const dt_array *x, dt_array *
     }
     dt_dtype taken = op == DT_UNARY_logical_not ? DT_BOOL : cpu_computed((dt_dtype)x->dtype);
     cpu_row row = cpu_loops_here()->ops[taken]->unary[op];
-    if (taken == DT_FLOAT32 && (op == DT_UNARY_exp || op == DT_UNARY_log)) {
-        row = op == DT_UNARY_exp ? cpu_loops_here()->exp : cpu_loops_here()->log;
-    }
     if (DT_UNLIKELY(op == DT_UNARY_sin || op == DT_UNARY_cos || op == DT_UNARY_tan)) {
         return turn(op, row, taken, arrays);
     }
