@@ -4,7 +4,7 @@ DEVTENSOR_BUILD_CUDA  auto (embed code for the GPUs of this machine when nvcc is
                       error), 0 (none: kernels are compiled at first use)
 DEVTENSOR_CUDA_ARCH   compute capabilities to embed machine code for, such as "80 90" (PTX for newer ones is added)
 DEVTENSOR_WERROR=1    all warnings, as errors
-DEVTENSOR_SANITIZE=1  AddressSanitizer and UndefinedBehaviorSanitizer
+DEVTENSOR_SANITIZE=1  AddressSanitizer and UndefinedBehaviorSanitizer; =thread: ThreadSanitizer
 DEVTENSOR_COVERAGE=1  gcov
 CC, CFLAGS            the compiler, and flags that come after all others
 """
@@ -42,6 +42,7 @@ SANITIZE += ["-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"
 # Variables that gcc moves off the stack, to find uses after a return, are aligned to 32 bytes: too few for AVX-512
 # (gcc's bug 110027).
 ON_THE_STACK = ["--param=asan-use-after-return=0"]
+THREADS = ["-fsanitize=thread", "-fno-omit-frame-pointer", "-g", "-O1"]
 COVERAGE = ["--coverage", "-O0", "-g", "-fprofile-update=atomic"]
 
 
@@ -52,14 +53,20 @@ def switch(name):
     return value == "1"
 
 
+def sanitizers():
+    """Flags for the compiler and for the linker."""
+    if os.environ.get("DEVTENSOR_SANITIZE") == "thread":
+        return THREADS, ["-fsanitize=thread"]
+    return (SANITIZE, ["-fsanitize=address,undefined"]) if switch("DEVTENSOR_SANITIZE") else ([], [])
+
+
 def flags():
     """Flags for the compiler and for the linker."""
     compile_args, link_args = list(CFLAGS), ["-pthread"]
     if switch("DEVTENSOR_WERROR"):
         compile_args += WERROR
-    if switch("DEVTENSOR_SANITIZE"):
-        compile_args += SANITIZE
-        link_args += ["-fsanitize=address,undefined"]
+    compile_args += sanitizers()[0]
+    link_args += sanitizers()[1]
     if switch("DEVTENSOR_COVERAGE"):
         compile_args += COVERAGE
         link_args += ["--coverage"]
@@ -101,7 +108,7 @@ class BuildExt(build_ext):
 
     def find_levels(self):
         """Optimization by folder, where it is not that of CFLAGS."""
-        if switch("DEVTENSOR_SANITIZE"):
+        if sanitizers()[0]:
             # every access is checked, so that -O1 takes minutes for kernels
             return {"csrc/kernels": ["-O0"], "csrc/cpu/loops/isa": ON_THE_STACK, "csrc/cpu/gemm/isa": ON_THE_STACK}
         if switch("DEVTENSOR_COVERAGE"):

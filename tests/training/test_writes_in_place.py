@@ -254,3 +254,25 @@ def test_a_function_sees_the_write() -> None:
     out[0] = x[0] * 3
     Square.apply(v).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [18, 0, 0]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("key", ["mask", "indices", "number", "slice"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_where_a_number_was_written_no_infinite_gradient_returns(device: str, key: Any, create_graph: bool) -> None:
+    x = dt.tensor([-0.5, 2.0], dtype=dt.float64, device=device, requires_grad=True)
+    keys = {"mask": x > 0, "indices": dt.tensor([1], device=device), "number": 1, "slice": slice(1, None)}
+    y = x * 1
+    y[keys[key]] = 0.0
+    (gradient,) = dt.autograd.grad(y.reciprocal().square().sum(), [x], create_graph=create_graph)
+    assert gradient.tolist() == [16, 0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_views_of_an_array_that_was_detached_after_a_write(device: str) -> None:
+    x = dt.tensor([2.0, 1.0], device=device, requires_grad=True)
+    y = x.clone()
+    y[:1].mul_(x[1:])
+    y.detach_()
+    view = y[None]
+    assert not view.requires_grad and not y.reshape(2, 1)[0].requires_grad

@@ -150,21 +150,22 @@ without_part(const dt_tape *t, const dt_setitem_record *r, const dt_selector *se
     return DT_OK;
 }
 
-/* G without what was written, as ops that are recorded. */
+/* G without what was written, as an op that is recorded. */
 static dt_value
 masked(dt_tape *t, const dt_setitem_record *r, const dt_selector *selectors)
 {
     const dt_scalar one = dt_scalar_int(1);
-    dt_array *ones = dt_tape_slot(t), *mask = dt_tape_slot(t);
-    if (mask == NULL) {
+    dt_array *all = dt_tape_slot(t), *kept = dt_tape_slot(t);
+    if (kept == NULL) {
         return NULL;
     }
     const dt_value g = G;
-    dt_tape inner = {.grad = dt_tape_made(t,
-                                          dt_full("backward", dt_array_device(g), (dt_dtype)g->dtype, g->ndim, g->shape,
-                                                  &one, ones, t->err),
-                                          ones)};
-    return inner.grad == NULL ? NULL : MUL(G, dt_tape_made(t, without_part(&inner, r, selectors, mask, t->err), mask));
+    dt_tape inner = {
+        .grad = dt_tape_made(t, dt_full("backward", dt_array_device(g), DT_BOOL, g->ndim, g->shape, &one, all, t->err),
+                             all)};
+    const dt_value left =
+        inner.grad == NULL ? NULL : dt_tape_made(t, without_part(&inner, r, selectors, kept, t->err), kept);
+    return WHERE(left, G, N(0));
 }
 
 /* input, value, arrays */

@@ -272,6 +272,14 @@ cut_by(const dt_recording *r, const dt_array *out)
     return flags != 0 || (r->was_off && dt_wants_grad(x)) ? flags | DT_NODE_CUT : 0;
 }
 
+/* Whether x is later than what was written to its memory, as detach_() leaves it: then so is a view of it. */
+static bool
+is_later(const dt_recording *r, const dt_array *out)
+{
+    return is_view(r, out) && out->node == NULL && dt_has_history(out) && r->inputs[0]->node != NULL &&
+           !dt_is_stale(r->inputs[0]);
+}
+
 static dt_status
 cut(unsigned flags, dt_array *out, dt_error *err)
 {
@@ -285,7 +293,8 @@ dt_record_close(dt_recording *r, dt_status rc, const void *params, size_t nbytes
 {
     dt_grad_off = r->was_off;
     const unsigned flags = rc == DT_OK && !r->wanted ? cut_by(r, out) : 0;
-    if (rc == DT_OK && (r->wanted || flags != 0)) {
+    const bool has_leaf = rc == DT_OK && !r->wanted && (flags != 0 || is_later(r, out));
+    if (rc == DT_OK && (r->wanted || has_leaf)) {
         rc = r->wanted ? record(r, params, nbytes, out, err) : cut(flags, out, err);
         if (rc != DT_OK && !r->in_place) {
             dt_array_clear(out);

@@ -112,8 +112,8 @@ mark_end(cuda_queue *queue)
     cuda_device *d;
     dt_error ignored;
     if (atomic_load(&queue->device->many) && cuda_enter(queue->device->index, &d, &ignored) == DT_OK) {
-        unsigned last = (queue->next_checkpoint + CUDA_CHECKPOINTS - 1) % CUDA_CHECKPOINTS;
         pthread_mutex_lock(&d->lock);
+        const unsigned last = (queue->next_checkpoint + CUDA_CHECKPOINTS - 1) % CUDA_CHECKPOINTS;
         if (queue->checkpoints[last].seq < queue->seq) {
             (void)!cuda_checkpoint(queue, &ignored);
         }
