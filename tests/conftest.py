@@ -141,6 +141,13 @@ def expected_devices() -> None:
     assert dt.cuda.device_count() >= len(CUDA_DEVICES)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def earlier_files_are_no_garbage() -> None:
+    """What pytest keeps of each test that ran is long by the end: a test that collects need not look at it."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def guards_untouched() -> Iterator[None]:
     """No op writes next to a buffer of a simulated device, and no test leaves another device or switch to the next."""

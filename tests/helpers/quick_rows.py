@@ -7,6 +7,7 @@ those in EACH_OP one row of each op and device.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import Counter
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ import pytest
 SLOW = {
     "test_alloc_failures.py::test_a_planted_failure_is_found": 0,
     "test_alloc_failures.py::test_every_allocation_of_every_op": 0,
+    "test_backward_faults.py::test_calls_of_cuda": 1,
     "test_backward_faults.py::test_no_allocation_that_fails_in_a_gradient_leaves_a_block": 60,
     "test_conformance.py::test_conformance_list": 0,
     "test_conformance.py::test_simulated_table": 0,
@@ -162,6 +164,14 @@ EACH_OP = {
     "test_zero_sizes.py::test_out",
 }
 
+# The same, but rows of an op until each of its dtypes, its layouts, broadcasting and a result without elements is met.
+EACH_KIND = {
+    "test_ops.py::test_in_place",
+    "test_ops.py::test_in_place_operator",
+    "test_ops.py::test_operator",
+    "test_ops.py::test_out",
+}
+
 
 def rows_to_keep(items: Iterable[pytest.Item]) -> set[pytest.Item]:
     met: set[tuple[object, ...]] = set()
@@ -184,5 +194,11 @@ def values_of(item: pytest.Item, test: str) -> set[tuple[object, ...]]:
     if spec is None:
         return {(test,)}
     on_the_cpu = spec.params.get("device", spec.params.get("cuda")) == "cpu"
+    if test in EACH_KIND:
+        case = spec.params["case"]
+        shapes = {o.shape for o in case.arrays}
+        form = "empty" if any(0 in shape for shape in shapes) else f"{len(shapes)} shapes"
+        kinds = [(form,), *itertools.product(case.dtypes, case.layouts)]
+        return {(test, on_the_cpu, case.op, *kind) for kind in kinds}
     values = (value.partition("(")[0] if test in EACH_OP else value for value in spec._idlist)
     return {(test, on_the_cpu, *value) for value in enumerate(values)}
