@@ -39,6 +39,7 @@ import quick_rows  # noqa: E402
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
 
 import devtensor as dt  # noqa: E402
+from devtensor import _diagnosis  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -117,6 +118,14 @@ def cuda(request: pytest.FixtureRequest) -> str:
 def streams(cuda: str) -> Iterator[list[dt.cuda.Stream]]:
     yield [dt.cuda.Stream(cuda), dt.cuda.Stream(cuda)]
     dt.cuda.synchronize(cuda)
+
+
+@pytest.fixture
+def unexplained() -> Iterator[None]:
+    """For a test of what is refused, not of what is told about it: errors have their text alone, which is quick."""
+    _diagnosis._busy.now = True
+    yield
+    _diagnosis._busy.now = False
 
 
 @pytest.fixture
