@@ -17,7 +17,6 @@ from test_layouts import alive
 import devtensor as dt
 from devtensor import nn
 
-
 pytestmark = pytest.mark.usefixtures("unexplained")
 
 
