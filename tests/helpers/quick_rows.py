@@ -2,7 +2,7 @@
 
 A test of many rows keeps enough of them that every value of every parameter is met once on the cpu and once on a GPU:
 each op, dtype and layout, but not each of their combinations. Of the tests in SLOW so many of these rows are kept, of
-those in EACH_OP one row of each op and device.
+those in EACH_OP one row of each op and device, of those in EACH_KIND one of each dtype and layout of an op too.
 """
 
 from __future__ import annotations
