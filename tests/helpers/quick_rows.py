@@ -143,9 +143,9 @@ SLOW = {
 }
 
 # The files that take longest, quick or whole.
-NAMES = """leaks torch_samples kernel_sandbox cpu_loops cuda_faults ops zero_sizes fuzz error_operands import
-run data_cells conformance gpu_check fuzz_threads cuda_loader kernel_cache raw_kernel docs cuda_memory cuda_room
-data_workers transfer""".split()
+NAMES = """leaks torch_samples cuda_faults fuzz error_operands gradients kernel_sandbox ops keywords kernels conformance
+import run fuzz_threads zero_sizes gpu_check cuda_loader transfer kernel_cache raw_kernel docs backward_faults order
+data_workers data_cells cuda_memory cuda_room cpu_loops""".split()
 LONGEST = {f"test_{name}.py": place for place, name in enumerate(NAMES)}
 
 # One row of an op shows what these ask, on each device; the values of all its rows are test_ops.py::test_function's.
@@ -164,7 +164,7 @@ EACH_OP = {
     "test_zero_sizes.py::test_out",
 }
 
-# The same, but rows of an op until each of its dtypes, its layouts, broadcasting and a result without elements is met.
+# Of these, rows of an op until each of its dtypes in each layout, broadcasting and no elements are met.
 EACH_KIND = {
     "test_ops.py::test_in_place",
     "test_ops.py::test_in_place_operator",
