@@ -39,6 +39,7 @@ import quick_rows  # noqa: E402
 from support import CUDA_DEVICES, DEVICES, REAL  # noqa: E402
 
 import devtensor as dt  # noqa: E402
+from devtensor import _diagnosis  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -120,6 +121,14 @@ def streams(cuda: str) -> Iterator[list[dt.cuda.Stream]]:
 
 
 @pytest.fixture
+def unexplained() -> Iterator[None]:
+    """For a test of what is refused, not of what is told about it: errors have their text alone, which is quick."""
+    _diagnosis._busy.now = True
+    yield
+    _diagnosis._busy.now = False
+
+
+@pytest.fixture
 def races_unseen() -> Iterator[None]:
     """For a test whose threads write and read one array with no order between them."""
     before = dt._C._test.sim_races(0)
@@ -139,6 +148,13 @@ def expected_devices() -> None:
     assert dt.cuda.is_available()
     assert dt.cuda.is_simulated() is not REAL
     assert dt.cuda.device_count() >= len(CUDA_DEVICES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def earlier_files_are_no_garbage() -> None:
+    """What pytest keeps of each test that ran is long by the end: a test that collects need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

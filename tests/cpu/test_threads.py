@@ -163,20 +163,22 @@ def test_the_gil_is_given_up(work: Callable[[], Any]) -> None:
         work()
         done = True
 
-    found = []
+    seen = False  # that the work was not done yet
     sys.setswitchinterval(1000)
     try:
-        for _ in range(5):  # a thread that the system does not let run in time proves nothing
+        for _ in range(50):  # a thread that the system does not let run in time proves nothing
             started.clear()
             done = False
             thread = threading.Thread(target=run)
             thread.start()
             started.wait(60)
-            found.append(done)
+            seen = not done
             thread.join(60)
+            if seen:
+                break
     finally:
         sys.setswitchinterval(before)
-    assert not all(found)
+    assert seen
 
 
 def test_asyncio(device: str) -> None:
@@ -245,7 +247,7 @@ def test_workers_may_run_where_the_process_may(processors: int) -> None:
     """
     environment = {**os.environ, "PYTHONPATH": python_path(), "OPENBLAS_NUM_THREADS": "1"}
     environment.pop("DEVTENSOR_NUM_THREADS", None)
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environment, check=True, timeout=300)
 
 
 @pytest.mark.parametrize("n", [-1, 0, 1025, 10**8, 2**31, 2**40])

@@ -110,10 +110,10 @@ def test_a_probe_that_fails_gates_nothing_and_is_repeated_when_asked(start, tmp_
     assert "the planted probe fails" in (tmp_path / "out" / "report.md").read_text()
 
     probe.write_text("")
-    output, _ = start("--also", str(probe), "probe").communicate(timeout=60)
+    output, _ = start("--also", str(probe), "probe").communicate(timeout=300)
     assert "failed: probe/planted" in output and "passed" not in output, "finished steps are not done again"
     child = start("--also", str(probe), "--again", "failed", "probe")
-    output, _ = child.communicate(timeout=60)
+    output, _ = child.communicate(timeout=300)
     assert child.returncode == 0 and output.count("passed") == 1, output
 
 
@@ -129,7 +129,7 @@ def test_stopped_in_the_middle_it_leaves_what_it_has_and_goes_on_later(start, tm
         assert time.monotonic() < late and child.poll() is None
         time.sleep(0.05)
     child.send_signal(signal.SIGTERM)
-    output, _ = child.communicate(timeout=60)
+    output, _ = child.communicate(timeout=300)
     assert child.returncode == 143, output
     assert results(tmp_path)["suite/test_hangs"]["status"] == "stopped"
     assert (tmp_path / "out" / "report.md").exists()
@@ -151,7 +151,7 @@ def test_an_archive_alone_is_enough_to_go_on(start, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "out" / "results.tgz", "w:gz") as archive:
         archive.add(tmp_path / "state", "state")
     child = start("suite")
-    output, _ = child.communicate(timeout=60)
+    output, _ = child.communicate(timeout=300)
     assert child.returncode == 0 and "passed" not in output, output
 
 

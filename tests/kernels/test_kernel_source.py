@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import CUDA_DEVICES
 
@@ -177,7 +177,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=60).map(" ".join) | st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for whole in (text, declared(text), declared("float *x") + text):
@@ -188,7 +188,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             pass
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=8), st.sampled_from([" ", "\n", "\t ", " /* , ) */ "]))
 def test_lists_of_any_length(types: list[tuple[str, tuple[str, int, str, int]]], space: str) -> None:
     parts = []

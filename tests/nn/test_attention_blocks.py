@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import CUDA_DEVICES
 
@@ -96,7 +96,7 @@ def test_values(dtype: str, mask: str, device: str) -> None:
         )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.tuples(
         *[st.integers(0, 3)] * 2, st.integers(0, 40), st.integers(0, 600), st.integers(0, 40), st.integers(0, 40)

@@ -20,6 +20,7 @@ from test_parameters import ARRAY, FORMS, Form, Parameter
 
 import devtensor as dt
 
+pytestmark = pytest.mark.usefixtures("unexplained")
 UNSEEN = HELPERS / "unseen_keywords.txt"
 MOST_PAIRS = 16
 

@@ -21,6 +21,7 @@ from support import DEVICES
 
 import devtensor as dt
 
+pytestmark = pytest.mark.usefixtures("unexplained")
 OURS = ("devtensor.nn", "devtensor.data", "devtensor.cuda")  # modules with classes that are written in Python
 NUMPY = {"axis": "dim", "keepdims": "keepdim"}  # NumPy's name for a parameter, and PyTorch's
 

@@ -21,6 +21,7 @@ from zero_size_rows import without_elements
 
 import devtensor as dt
 
+pytestmark = pytest.mark.usefixtures("unexplained")
 ERRORS = (RuntimeError, ValueError, IndexError, TypeError)
 # Ops some of whose rows have no answer without elements: the largest of nothing, shapes given by number.
 REFUSE = {"amax", "amin", "argmax", "argmin", "reshape", "broadcast_to", "index_select", "index_add"}

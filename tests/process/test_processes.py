@@ -62,8 +62,8 @@ def interrupted(work: Any) -> int:
     times = 0
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     try:
+        timer.start()
         for _ in range(100000):
             work()
             times += 1

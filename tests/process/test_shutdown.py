@@ -135,7 +135,7 @@ def test_the_place_of_first_use_is_the_users(tmp_path: Path) -> None:
         "    except RuntimeError as error:\n        print(error, flush=True)\n    os._exit(0)\nos.wait()\n"
     )
     environment = os.environ | {"DEVTENSOR_CUDA": "sim:1"}
-    child = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    child = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=300)
     assert (child.returncode, child.stderr) == (0, "")
     assert f"first at {script}:5 before this process was forked" in child.stdout
 

@@ -162,32 +162,42 @@ def test_a_library(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import torch.backends.cudnn as cudnn; cudnn.benchmark = True",
-        "import torch.backends.cudnn",
-        "from torch.backends import cudnn",
-        "from torch.cuda.amp import autocast, GradScaler",
-        "from torch.optim.lr_scheduler import StepLR",
-        "from torch.optim.sgd import SGD",
-        "from torch.nn.modules.transformer import TransformerEncoderLayer",
-        "from torch.nn.modules.sparse import Embedding",
-        "from torch.nn.modules.flatten import Flatten",
-        "from torch.autograd.grad_mode import no_grad",
-        "from torch.amp.autocast_mode import autocast",
-        "import torch; from torch.nn.utils.weight_norm import weight_norm as f; assert f is torch.nn.utils.weight_norm",
-        "import torch.multiprocessing.spawn",
-        "import torch.cpu, torch.version, torch.types",
-        "import torch.nn.attention as a; a.sdpa_kernel(a.SDPBackend.MATH)",
-        "import torch; torch.nn.modules.utils._pair(1); torch.nn.modules.Linear(1, 1); torch.nn.modules.conv.Conv2d",
-        "from importlib.util import find_spec; assert find_spec('torch.fx') and find_spec('torch.nn')",
-        "import torch; assert not hasattr(torch.complex64, 'itemsize') and getattr(torch.jit.x, 'y', 1) == 1",
-    ],
-)
-def test_modules(tmp_path: Path, line: str) -> None:
-    done = run(tmp_path, line + "\n")
+LINES = [
+    "import torch.backends.cudnn as cudnn; cudnn.benchmark = True",
+    "import torch.backends.cudnn",
+    "from torch.backends import cudnn",
+    "from torch.cuda.amp import autocast, GradScaler",
+    "from torch.optim.lr_scheduler import StepLR",
+    "from torch.optim.sgd import SGD",
+    "from torch.nn.modules.transformer import TransformerEncoderLayer",
+    "from torch.nn.modules.sparse import Embedding",
+    "from torch.nn.modules.flatten import Flatten",
+    "from torch.autograd.grad_mode import no_grad",
+    "from torch.amp.autocast_mode import autocast",
+    "import torch; from torch.nn.utils.weight_norm import weight_norm as f; assert f is torch.nn.utils.weight_norm",
+    "import torch.multiprocessing.spawn",
+    "import torch.cpu, torch.version, torch.types",
+    "import torch.nn.attention as a; a.sdpa_kernel(a.SDPBackend.MATH)",
+    "import torch; torch.nn.modules.utils._pair(1); torch.nn.modules.Linear(1, 1); torch.nn.modules.conv.Conv2d",
+    "from importlib.util import find_spec; assert find_spec('torch.fx') and find_spec('torch.nn')",
+    "import torch; assert not hasattr(torch.complex64, 'itemsize') and getattr(torch.jit.x, 'y', 1) == 1",
+]
+EACH_LINE = """
+import os
+for line in {lines!r}:
+    child = os.fork()
+    if child == 0:
+        exec(line, {{"__name__": "__main__"}})
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], line)
+"""
+
+
+def test_modules(tmp_path: Path) -> None:
+    """Each line in a process that has imported nothing of torch yet."""
+    done = run(tmp_path, EACH_LINE.format(lines=LINES))
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"0 {line}" for line in LINES]
 
 
 def test_what_is_nowhere_is_still_told(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import doc_blocks
 import pytest
@@ -39,17 +41,28 @@ def is_torch_there() -> bool:
 PROGRAMS = [page for page in PAGES if any(block.kind == "python" for block in doc_blocks.blocks(page.read_text()))]
 
 
+@pytest.fixture(scope="module")
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """Status, output and errors of each page whose row runs."""
+    rows = [getattr(item, "callspec", None) for item in request.session.items if "told" in item.fixturenames]
+    pages = [str(row.params["page"]) for row in rows if row]
+    command = [sys.executable, str(HELPERS / "doc_blocks.py"), *pages]
+    env = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    env |= {"DEVTENSOR_CUDA": "sim:2", "PYTHONPATH": python_path()}
+    folder = tmp_path_factory.mktemp("pages")
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return dict(json.loads(done.stdout))
+
+
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_python_blocks(page: Path, tmp_path: Path) -> None:
+def test_python_blocks(page: Path, told: dict[str, list[Any]]) -> None:
     """In a process of their own, on two simulated GPUs."""
     if page.name == "explain-torch.md" and not is_torch_there():
         pytest.skip(f"the page shows what PyTorch {VERSION} says, which is not installed")
     skip_kernels(page.read_text())
-    command = [sys.executable, str(HELPERS / "doc_blocks.py"), str(page)]
-    env = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    env |= {"DEVTENSOR_CUDA": "sim:2", "PYTHONPATH": python_path()}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    status, out, err = told[str(page)]
+    assert (status, err) == (0, ""), out + err
 
 
 def test_other_blocks() -> None:

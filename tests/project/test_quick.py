@@ -17,7 +17,7 @@ from support import ROOT, python_path
 
 def test_a_test_with_rows_of_its_own_is_one_that_is_there() -> None:
     text = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
-    tests = [name.split("::") for name in (*quick_rows.SLOW, *quick_rows.EACH_OP)]
+    tests = [name.split("::") for name in (*quick_rows.SLOW, *quick_rows.EACH_OP, *quick_rows.EACH_KIND)]
     assert [test for file, test in tests if f"\ndef {test}(" not in text[file]] == []
     assert set(quick_rows.LONGEST) <= set(text)
 

@@ -17,13 +17,7 @@ from test_layouts import alive
 import devtensor as dt
 from devtensor import nn
 
-
-@pytest.fixture(autouse=True)
-def short_errors() -> Iterator[None]:
-    """What an error of memory tells it finds among all objects, which are many where thousands of tests are."""
-    dt.set_error_detail("short")
-    yield
-    dt.set_error_detail("full")
+pytestmark = pytest.mark.usefixtures("unexplained")
 
 
 def network(device: str) -> tuple[Callable[[], dt.DeviceArray], dict[str, dt.DeviceArray]]:

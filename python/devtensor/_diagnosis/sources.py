@@ -237,10 +237,10 @@ def _parse(filename: str, lines: list[str], first: int, last: int) -> ast.AST | 
     tree: ast.AST | None
     try:
         with _no_warnings(text):
-            tree = ast.parse(text)
+            tree = ast.parse("\n" * shift + text)  # so that nodes have the lines of the file, without a walk over them
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
-    if tree is not None and shift:
+    if tree is not None and shift < 0:
         ast.increment_lineno(tree, shift)
     return _remember(_trees, key, tree)  # type: ignore[no-any-return]
 
