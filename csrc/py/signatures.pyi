@@ -89,6 +89,10 @@ def _rms_norm(
     eps: float,
     centred: bool,
 ) -> DeviceArray: ...
+@op("group_norm")
+def _group_norm(
+    input: DeviceArray, weight: DeviceArray | None, bias: DeviceArray | None, eps: float
+) -> DeviceArray: ...
 @op("lstm")
 def _lstm_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
 @op("gru")

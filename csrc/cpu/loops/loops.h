@@ -68,7 +68,7 @@ typedef struct {
     void (*line_finish)(const void *grad, const void *result, void *out, const double *sums, int64_t width, bool log);
 } cpu_softmax_grad_parts;
 
-/* The parts of layer norm in float32 or float64, over n neighbours of one row: what it is measured by, the result, the
+/* The parts of norms in float32 or float64, over n neighbours of one row: what it is measured by, the result, the
  * gradient of x, and what is added to those of weight and bias. */
 #define CPU_NORM_TOGETHER 4
 typedef struct {
@@ -82,9 +82,9 @@ typedef struct {
     /* of up to CPU_NORM_TOGETHER rows, one after the other */
     void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, const cpu_norm_row *row,
                  int64_t rows);
-    /* Of batch norm, over n neighbours of one channel: the sums of x and of squared distances to the mean; of the
-     * gradient and of its products with what is normal; the result; the gradient, factor * (grad - means[0] - normal *
-     * means[1]). */
+    /* Of batch and group norm, over n neighbours of one channel: the sums of x and of squared distances to the mean; of
+     * the gradient and of its products with what is normal; the result; the gradient, scale * (grad * weight - means[0]
+     * - normal * means[1]), whose means are weighed too. */
     double (*total)(const void *x, int64_t n);
     double (*squares)(const void *x, int64_t n, double mean);
     void (*products)(const void *grad, const void *x, int64_t n, cpu_norm_row row, double totals[2]);
