@@ -164,6 +164,24 @@ def test_batch_norm_of_nothing_is_as_torch() -> None:
         assert found[0] == found[1], shape
 
 
+def test_the_gradient_of_large_pools_is_that_of_torch() -> None:
+    """Planes that are made in strips, equal entries and NaN among them, and gradients that lie otherwise than x."""
+    rng = np.random.default_rng(3)
+    for shape in ((2, 3, 112, 112), (1, 9, 70, 131), (1, 1, 700, 33), (1, 1, 37, 2000)):
+        x = rng.integers(0, 50, shape).astype("float32")
+        x[..., 5:9, 7] = np.nan
+        for args in ((3, 2, 1), (3, 1, 1), (2, 2), (2, 3), (5, 2, 2, 3), ((9, 3), (4, 2), (4, 0))):
+            for last in (False, True):
+                a, b = dt.from_numpy(x.copy()), torch.from_numpy(x.copy())
+                if last:
+                    a, b = a.to(memory_format=dt.channels_last), b.to(memory_format=torch.channels_last)
+                a.requires_grad_(), b.requires_grad_()
+                y, z = F.max_pool2d(a, *args), T.max_pool2d(b, *args)
+                g = rng.integers(-9, 9, tuple(y.shape)).astype("float32")
+                got, want = dt.autograd.grad(y, a, dt.from_numpy(g)), torch.autograd.grad(z, b, torch.from_numpy(g))
+                np.testing.assert_array_equal(got[0].numpy(), want[0].numpy(), f"{shape} {args} {last}")
+
+
 def test_any_number_of_threads_gives_the_same_bits() -> None:
     generator = dt.Generator().manual_seed(1)
     x = dt.randn(900, 77, generator=generator).requires_grad_(True)

@@ -137,20 +137,22 @@ typedef struct {
 /* For n channels side by side: what came is added to out where the largest is; x and out stand at the image. */
 typedef void (*cpu_pool_give)(const cpu_pool_window *window, const void *x, const void *grad, void *out, int64_t n);
 
-/* A plane of x in lines, its columns that a stride keeps apart side by side: `stride` lines of `pitch` for each row,
- * -inf where there is no entry; and as many sums. The windows of a row are read by vectors: the entries of tap s of a
- * row begin at places[s], and first[i] is the first of window i that lies in the image, or negative. Where windows find
- * their largest entry, and what came for them, stands in rows of `windows`, with a margin before them. */
-#define CPU_POOL_NUMBERS 8192
+/* A strip of a plane of x in lines, its columns that a stride keeps apart side by side: `stride` lines of `pitch` for
+ * each row, -inf where there is no entry; and as many sums, of one row. Of out rows[0] to rows[1] are made, as seen
+ * from the first row of the strip, which has all windows over them. The windows of a row are read by vectors: the
+ * entries of tap s of a row begin at places[s], and first[i] is the first of window i that lies in the image, or
+ * negative. Where windows find their largest entry, and what came for them, stands in rows of `windows`, with a margin
+ * before them. */
+#define CPU_POOL_NUMBERS 4096
 #define CPU_POOL_TAPS 32 /* of a row or column */
 typedef struct {
-    int64_t height, width, results[2], kernel[2], dilation[2];
+    int64_t height, width, rows[2], results[2], kernel[2], dilation[2];
     int64_t stride, stride_down, pad, pad_above, pitch, held, windows, margin;
     int64_t x_row, x_column, grad_row, grad_column, out_row, out_column;
     int64_t places[CPU_POOL_TAPS], phase[CPU_POOL_TAPS];
     void *laid, *sums, *first, *where, *grads;
 } cpu_pool_plane;
-/* The gradient of a plane, whose lines were prepared once. */
+/* The gradient of a strip, whose lines were prepared once for the largest. */
 typedef void (*cpu_pool_prepare)(const cpu_pool_plane *plane);
 typedef void (*cpu_pool_spread)(const cpu_pool_plane *plane, const void *x, const void *grad, void *out);
 
