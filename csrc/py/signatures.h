@@ -67,6 +67,8 @@
 #define PY_TEXT_array_equal "input, other"
 #define PY_SPEC__sum_squares {"_sum_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}
 #define PY_TEXT__sum_squares "input, dim=None, keepdim=False"
+#define PY_SPEC__root_squares {"_root_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}
+#define PY_TEXT__root_squares "input, dim=None, keepdim=False"
 #define PY_SPEC_max {"max", 1, 3, -1, {"input", "dim", "keepdim", "other", "out"}, __func__}
 #define PY_TEXT_max "input, dim=None, keepdim=False, *, other=None, out=None"
 #define PY_SELF_max "$self, dim=None, keepdim=False, *, other=None"

@@ -135,6 +135,8 @@ OPS |= {
     "sum of squares of rows": lambda a, b: _C._sum_squares(rows(a), 1),
     "sum of squares of long rows": lambda a, b: _C._sum_squares(rows(a, 37), 1),
     "sum of squares of columns": lambda a, b: _C._sum_squares(rows(a, 37), 0),
+    "root of squares": lambda a, b: _C._root_squares(a),
+    "root of squares of columns": lambda a, b: _C._root_squares(rows(a, 37), 0),
 }
 OPS |= {f"to {name}": lambda a, b, name=name: a.to(getattr(dt, name)) for name in (*NUMPY, "bfloat16")}
 OPS |= {
