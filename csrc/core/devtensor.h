@@ -492,11 +492,18 @@ typedef struct {
     dt_activation activation;
 } dt_conv2d_params;
 
-/* The dimensions from lead on are normalised, or with `channels` all but the second; centred: their mean is subtracted
- * first. */
+/* What is normalised together, and the dimensions that weight and bias have. */
+typedef enum {
+    DT_NORM_LAST,     /* the dimensions from lead on; the same */
+    DT_NORM_CHANNELS, /* all dimensions but the second; the second */
+    DT_NORM_GROUPS,   /* of (N, groups, channels, pixels) the last two; groups and channels */
+} dt_norm_kind;
+
+/* lead: the first dimension that is normalised, but for channels; centred: the mean is subtracted first */
 typedef struct {
+    dt_norm_kind kind;
     int lead;
-    bool centred, channels;
+    bool centred;
     double eps;
 } dt_normalize_params;
 

@@ -46,6 +46,8 @@
 #define PY_TEXT__layer_norm "input, weight, bias, lead, eps, centred"
 #define PY_SPEC__rms_norm {"rms_norm", 6, 6, -1, {"input", "weight", "bias", "lead", "eps", "centred"}, __func__}
 #define PY_TEXT__rms_norm "input, weight, bias, lead, eps, centred"
+#define PY_SPEC__group_norm {"group_norm", 4, 4, -1, {"input", "weight", "bias", "eps"}, __func__}
+#define PY_TEXT__group_norm "input, weight, bias, eps"
 #define PY_SPEC__lstm_cell {"lstm", 3, 3, -1, {"own", "input", "state"}, __func__}
 #define PY_TEXT__lstm_cell "own, input, state"
 #define PY_SPEC__gru_cell {"gru", 3, 3, -1, {"own", "input", "state"}, __func__}
@@ -65,6 +67,8 @@
 #define PY_TEXT_array_equal "input, other"
 #define PY_SPEC__sum_squares {"_sum_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}
 #define PY_TEXT__sum_squares "input, dim=None, keepdim=False"
+#define PY_SPEC__root_squares {"_root_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}
+#define PY_TEXT__root_squares "input, dim=None, keepdim=False"
 #define PY_SPEC_max {"max", 1, 3, -1, {"input", "dim", "keepdim", "other", "out"}, __func__}
 #define PY_TEXT_max "input, dim=None, keepdim=False, *, other=None, out=None"
 #define PY_SELF_max "$self, dim=None, keepdim=False, *, other=None"

@@ -62,10 +62,33 @@ def norms() -> dict[str, Made]:
         lambda x, w: T.layer_norm(x.permute(0, 2, 1), (6,), w, w, 1e-3),
         ((4, 6, 5), (6,)),
     )
-    found["group_norm"] = (
-        lambda x, w, b: F.group_norm(x, 3, w, b, 1e-3),
-        lambda x, w, b: T.group_norm(x, 3, w, b, 1e-3),
-        ((4, 6, 5, 3), (6,), (6,)),
+    for shape in ((4, 6, 5, 3), (3, 6, 40), (2, 12, 1000), (5, 6), (2, 6, 3)):  # also by other ops: few pixels
+        c = shape[1]
+        for groups in (1, 3, c):
+            found[f"group_norm {shape} {groups}"] = (
+                lambda x, w, b, groups=groups: F.group_norm(x, groups, w, b, 1e-3),
+                lambda x, w, b, groups=groups: T.group_norm(x, groups, w, b, 1e-3),
+                (shape, (c,), (c,)),
+            )
+        found[f"group_norm without weight {shape}"] = (
+            lambda x: F.group_norm(x, 3, eps=1e-3),
+            lambda x: T.group_norm(x, 3, eps=1e-3),
+            (shape,),
+        )
+        found[f"group_norm without bias {shape}"] = (
+            lambda x, w: F.group_norm(x, 2, w, eps=1e-3),
+            lambda x, w: T.group_norm(x, 2, w, eps=1e-3),
+            (shape, (c,)),
+        )
+    found["group_norm of columns"] = (
+        lambda x, w, b: F.group_norm(x.permute(0, 3, 1, 2), 2, w, b),
+        lambda x, w, b: T.group_norm(x.permute(0, 3, 1, 2), 2, w, b),
+        ((3, 5, 6, 4), (4,), (4,)),
+    )
+    found["instance_norm"] = (
+        lambda x, w, b: F.instance_norm(x, None, None, w, b, eps=1e-3),
+        lambda x, w, b: T.instance_norm(x, None, None, w, b, eps=1e-3),
+        ((3, 4, 5, 6), (4,), (4,)),
     )
     return found
 
@@ -141,6 +164,24 @@ def test_batch_norm_of_nothing_is_as_torch() -> None:
         assert found[0] == found[1], shape
 
 
+def test_the_gradient_of_large_pools_is_that_of_torch() -> None:
+    """Planes that are made in strips, equal entries and NaN among them, and gradients that lie otherwise than x."""
+    rng = np.random.default_rng(3)
+    for shape in ((2, 3, 112, 112), (1, 9, 70, 131), (1, 1, 700, 33), (1, 1, 37, 2000)):
+        x = rng.integers(0, 50, shape).astype("float32")
+        x[..., 5:9, 7] = np.nan
+        for args in ((3, 2, 1), (3, 1, 1), (2, 2), (2, 3), (5, 2, 2, 3), ((9, 3), (4, 2), (4, 0))):
+            for last in (False, True):
+                a, b = dt.from_numpy(x.copy()), torch.from_numpy(x.copy())
+                if last:
+                    a, b = a.to(memory_format=dt.channels_last), b.to(memory_format=torch.channels_last)
+                a.requires_grad_(), b.requires_grad_()
+                y, z = F.max_pool2d(a, *args), T.max_pool2d(b, *args)
+                g = rng.integers(-9, 9, tuple(y.shape)).astype("float32")
+                got, want = dt.autograd.grad(y, a, dt.from_numpy(g)), torch.autograd.grad(z, b, torch.from_numpy(g))
+                np.testing.assert_array_equal(got[0].numpy(), want[0].numpy(), f"{shape} {args} {last}")
+
+
 def test_any_number_of_threads_gives_the_same_bits() -> None:
     generator = dt.Generator().manual_seed(1)
     x = dt.randn(900, 77, generator=generator).requires_grad_(True)
@@ -153,6 +194,8 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
         found = [y, *dt.autograd.grad(y.square().sum(), (x, w))]
         z = F.batch_norm(x.reshape(30, 30, 77), None, None, w[:30], w[30:60], True)
         found += [z, *dt.autograd.grad(z.square().sum(), (x, w)), rows.cumsum(1), rows.flip(1)]
+        z = F.group_norm(x.reshape(30, 30, 77), 5, w[:30], w[30:60])
+        found += [z, *dt.autograd.grad(z.square().sum(), (x, w))]
         found += [rows.index_select(1, places), rows.t().contiguous().index_select(0, places)]
         found += [dt.randn(70001, 3, generator=dt.Generator().manual_seed(2))]
         found += [dt.randperm(70001, generator=dt.Generator().manual_seed(2))]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from formats import FLOATS
 
 import devtensor as dt
 
@@ -276,3 +277,22 @@ def test_gradients_go_to_the_elements_that_were_taken(device: str) -> None:
         call(x).backward()
         assert x.grad is not None
         assert x.grad.tolist() == ([1, 0, 0] if call(x).item() == 2 else [0, 1, 0])
+
+
+def test_the_first_few_of_long_rows_are_those_of_a_stable_sort() -> None:
+    """Many are left out without a key: among equals, NaN and both zeros, in rows and columns, rising and falling."""
+    rng = np.random.default_rng(11)
+    for dtype in (*FLOATS, "int8", "uint8", "int16", "int32", "int64"):
+        for values in (rng.standard_normal((9, 1037)) * 60, rng.integers(0, 3, (9, 1037)), np.arange(9333) // 75 % 90):
+            x = dt.tensor(values.reshape(9, 1037).astype("float64").clip(0 if dtype == "uint8" else -100, 100))
+            if dtype in FLOATS:
+                x[2, ::5], x[3, 40:45], x[4], x[5, ::3] = float("nan"), float("nan"), float("nan"), -0.0
+                x[6, ::300], x[7, ::300] = float("inf"), -float("inf")
+            x = x.to(getattr(dt, dtype))
+            for largest in (False, True):
+                order = dt.sort(x, descending=largest, stable=True)
+                for k in (1, 7, 60):
+                    for rows in (x, x.T.contiguous().T):
+                        got = dt.topk(rows, k, largest=largest)
+                        assert got.indices.tolist() == order.indices[:, :k].tolist(), (dtype, largest, k)
+                        assert str(got.values.tolist()) == str(order.values[:, :k].tolist()), (dtype, largest, k)

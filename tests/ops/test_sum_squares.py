@@ -1,4 +1,4 @@
-"""The sum of squares below norm and var: no public function has its name."""
+"""The sum of squares below var, and its root below norm and std: no public function has their names."""
 
 from __future__ import annotations
 
@@ -53,8 +53,47 @@ def test_a_square_that_float32_does_not_hold(device: str) -> None:
 def test_gradients(dims: tuple[int, ...] | None, device: str) -> None:
     x = dt.tensor(np.random.default_rng(2).standard_normal((2, 3, 4)), device=device, requires_grad=True)
     for keep in (False, True):
-        assert gradcheck(lambda a, keep=keep: _C._sum_squares(a, dims, keep), (x,))
-        assert gradgradcheck(lambda a, keep=keep: _C._sum_squares(a, dims, keep), (x,))
+        for op in (_C._sum_squares, _C._root_squares):
+            assert gradcheck(lambda a, keep=keep, op=op: op(a, dims, keep), (x,))
+            assert gradgradcheck(lambda a, keep=keep, op=op: op(a, dims, keep), (x,))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_roots(dtype: str, device: str) -> None:
+    """Rounded once: they are those of sums that the dtype need not hold."""
+    form = formats.FORMATS[dtype]
+    for scale in (1.0, 2.0**60, 2.0**-80):
+        if dtype == "float16" and scale != 1:
+            continue
+        x = fill("unit", (3, 40, 70), dtype, np.random.default_rng(4)) * scale
+        a = lay_out(formats.wide_to_bits(x, dtype), dtype, device, "contiguous")
+        for dims in DIMS:
+            exact = np.sqrt((x * x).sum(dims))
+            got = _C._root_squares(a, dims)
+            assert_close(wide_of(got), formats.round_float(exact, dtype), 64 * form.eps * exact)
+
+
+def test_norms_and_deviations_of_far_numbers(device: str) -> None:
+    """Numbers whose squares float32 does not hold, and their gradients, which do not depend on the size."""
+    rng = np.random.default_rng(5)
+    near = rng.standard_normal((40, 33))
+    for scale in (1e20, 1e-25):
+        x = (near * scale).astype("float32")
+        exact = x.astype("float64")
+        for dims in (None, 0, 1):
+            a = dt.from_numpy(x.copy()).to(device).requires_grad_(True)
+            norm, std = dt.linalg.vector_norm(a, dim=dims), a.std(dim=dims)
+            np.testing.assert_allclose(norm.detach().cpu().numpy(), np.sqrt((exact**2).sum(dims)), 1e-6)
+            np.testing.assert_allclose(std.detach().cpu().numpy(), exact.std(dims, ddof=1), 1e-6)
+            unit = exact / np.sqrt((exact**2).sum(dims, keepdims=True))
+            np.testing.assert_allclose(dt.autograd.grad(norm.sum(), a)[0].cpu().numpy(), unit, 1e-5)
+            apart, n = exact - exact.mean(dims, keepdims=True), exact.size if dims is None else exact.shape[dims]
+            slope = apart / (exact.std(dims, ddof=1, keepdims=True) * (n - 1))
+            np.testing.assert_allclose(dt.autograd.grad(std.sum(), a)[0].cpu().numpy(), slope, 1e-4, 1e-6)
+        total = dt.nn.utils.get_total_norm([a.detach(), a.detach()])
+        assert total.item() == pytest.approx(float(np.sqrt(2 * (exact**2).sum())))
+    zero = dt.zeros(3, device=device, requires_grad=True)
+    assert dt.autograd.grad(dt.norm(zero) + zero.std(), zero)[0].tolist() == [0, 0, 0]
 
 
 def test_the_variance_of_large_equal_numbers(device: str) -> None:

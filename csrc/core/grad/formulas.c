@@ -293,6 +293,15 @@ squares_gradient(dt_tape *t)
     dt_tape_give(t, 0, MUL(A, with_reduced(t, MUL(G, N(2)))));
 }
 
+/* At 0 it is 0. */
+static void
+root_squares_gradient(dt_tape *t)
+{
+    dt_value zero = HOLD(EQ(Y, N(0)));
+    dt_value g = WHERE(zero, N(0), G), root = WHERE(zero, N(1), Y);
+    dt_tape_give(t, 0, MUL(DIV(A, with_reduced(t, root)), with_reduced(t, g)));
+}
+
 /* The product of the others: y / a, and where a is the only zero that of all the others. */
 static void
 prod_gradient(dt_tape *t)

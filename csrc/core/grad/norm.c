@@ -1,28 +1,29 @@
-/* norm.c: the formula of layer norm, and of batch norm by the numbers of the batch. */
+/* norm.c: the formula of layer norm, of group norm, and of batch norm by the numbers of the batch. */
 #include "../call.h"
 #include "shape.h"
 #include "tape.h"
 #include "../ops/ops.h"
 
-/* The mean over what is normalised, whose dimensions stay with size 1; or with `sum` the sum, without them. */
+/* Whether weight and bias have dimension d. */
+static bool
+weighs(const dt_normalize_params *p, int d)
+{
+    return p->kind == DT_NORM_LAST ? d >= p->lead : d == 1 || (p->kind == DT_NORM_GROUPS && d == 2);
+}
+
+/* The mean over what is normalised, whose dimensions stay with size 1. */
 static dt_value
-over(dt_tape *t, dt_value x, bool sum)
+mean_of(dt_tape *t, dt_value x)
 {
     const dt_normalize_params *p = t->params;
     int64_t dims[DT_MAX_NDIM];
     int n = 0;
-    for (int d = p->channels ? 0 : p->lead; d < t->node->ndim; d++) {
-        if (!p->channels || d != 1) {
+    for (int d = 0; d < t->node->ndim; d++) {
+        if (p->kind == DT_NORM_CHANNELS ? d != 1 : d >= p->lead) {
             dims[n++] = d;
         }
     }
-    return dt_tape_reduce(t, sum ? DT_REDUCE_sum : DT_REDUCE_mean, x, n, dims, !sum);
-}
-
-static dt_value
-mean_of(dt_tape *t, dt_value x)
-{
-    return over(t, x, false);
+    return dt_tape_reduce(t, DT_REDUCE_mean, x, n, dims, true);
 }
 
 /* What flows to weight or bias, from what has the shape of x: the engine sums over leading dimensions, not over those
@@ -30,19 +31,28 @@ mean_of(dt_tape *t, dt_value x)
 static dt_value
 for_channels(dt_tape *t, dt_value x)
 {
-    return ((const dt_normalize_params *)t->params)->channels ? over(t, x, true) : x;
+    const dt_normalize_params *p = t->params;
+    int64_t dims[DT_MAX_NDIM];
+    int n = 0;
+    for (int d = 0; d < t->node->ndim; d++) {
+        if (!weighs(p, d)) {
+            dims[n++] = d;
+        }
+    }
+    return p->kind == DT_NORM_LAST ? x : dt_tape_reduce(t, DT_REDUCE_sum, x, n, dims, false);
 }
 
-/* weight, one number for each channel, beside x. */
+/* weight beside x. */
 static dt_value
 beside(dt_tape *t, dt_value weight)
 {
+    const dt_normalize_params *p = t->params;
     int64_t shape[DT_MAX_NDIM];
-    if (weight == NULL || !((const dt_normalize_params *)t->params)->channels) {
+    if (weight == NULL || p->kind == DT_NORM_LAST) {
         return weight;
     }
     for (int d = 0; d < t->node->ndim; d++) {
-        shape[d] = d == 1 ? weight->shape[0] : 1;
+        shape[d] = weighs(p, d) ? weight->shape[d - 1] : 1;
     }
     return dt_tape_reshape(t, weight, t->node->ndim, shape);
 }
@@ -68,8 +78,10 @@ at_once(dt_tape *t)
     dt_array *out = dt_tape_slot(t), *sums = affine ? dt_tape_slot(t) : NULL;
     int64_t shape[DT_MAX_NDIM + 1] = {2};
     int nsums = 1;
-    for (int d = p->channels ? 1 : p->lead; d < (p->channels ? 2 : A->ndim); d++) {
-        shape[nsums++] = A->shape[d];
+    for (int d = 0; d < A->ndim; d++) {
+        if (weighs(p, d)) {
+            shape[nsums++] = A->shape[d];
+        }
     }
     if (x == NULL || grad == NULL || out == NULL || (B != NULL && weight == NULL) ||
         dt_tape_made(t, dt_empty(dt_array_device(x), (dt_dtype)x->dtype, x->ndim, x->shape, out, t->err), out) ==

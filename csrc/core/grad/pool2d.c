@@ -44,17 +44,34 @@ flat_planes(dt_tape *t, dt_value x)
     return dt_tape_reshape(t, x, x->ndim - 1, shape);
 }
 
+/* What came, as a batch whose channels lie innermost where those of x do. */
+static dt_value
+laid_as_input(dt_tape *t)
+{
+    static const int64_t channels_last[4] = {0, 2, 3, 1}, channels_first[4] = {0, 3, 1, 2};
+    const dt_array x = dt_as_batch(A);
+    dt_value g = dt_tape_batched(t, G);
+    if (g == NULL || !dt_is_channels_last(&x) || dt_is_channels_last(g)) {
+        return g;
+    }
+    g = dt_tape_permute(t, g, 4, channels_last);
+    dt_array *slot = g == NULL ? NULL : dt_tape_slot(t);
+    g = slot == NULL ? NULL : dt_tape_made(t, dt_contiguous(g, slot, t->err), slot);
+    return g == NULL ? NULL : dt_tape_permute(t, g, 4, channels_first);
+}
+
 /* In one pass over x, without the places. */
 static dt_value
 spread_to_largest(dt_tape *t)
 {
-    dt_array *slot = dt_tape_slot(t);
+    dt_value grad = laid_as_input(t);
+    dt_array *slot = grad == NULL ? NULL : dt_tape_slot(t);
     if (slot == NULL || dt_tape_made(t, dt_empty_beside(A, dt_wide((dt_dtype)A->dtype), slot, t->err), slot) == NULL) {
         return NULL;
     }
-    const dt_array x = dt_as_batch(A), grad = dt_as_batch(G);
+    const dt_array x = dt_as_batch(A);
     dt_array to = dt_as_batch(slot);
-    return dt_tape_made(t, dt_call_max_pool2d_grad(&x, &grad, t->params, &to, t->err), slot);
+    return dt_tape_made(t, dt_call_max_pool2d_grad(&x, grad, t->params, &to, t->err), slot);
 }
 
 /* What came, with 0 for windows that miss the image, as dilated ones may: none of its elements is their maximum. */

@@ -9,8 +9,8 @@
 dt_status dt_batch_norm(const dt_array *input, const dt_array *mean, const dt_array *var, const dt_array *weight,
                         const dt_array *bias, double eps, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
-/* Layer norm over the dimensions from params->lead on; weight and bias, which may be NULL, have their shape. All of
- * float32 or all of float64, on a device that has a way of its own. */
+/* Layer norm over the dimensions from params->lead on; weight and bias, which may be NULL, have their shape. Or group
+ * norm. All of float32 or all of float64, on a device that has a way of its own. */
 dt_status dt_normalize(const char *op, const dt_array *input, const dt_array *weight, const dt_array *bias,
                        const dt_normalize_params *params, dt_array *out, dt_error *err) DT_MUST_CHECK;
 

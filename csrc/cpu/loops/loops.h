@@ -68,7 +68,7 @@ typedef struct {
     void (*line_finish)(const void *grad, const void *result, void *out, const double *sums, int64_t width, bool log);
 } cpu_softmax_grad_parts;
 
-/* The parts of layer norm in float32 or float64, over n neighbours of one row: what it is measured by, the result, the
+/* The parts of norms in float32 or float64, over n neighbours of one row: what it is measured by, the result, the
  * gradient of x, and what is added to those of weight and bias. */
 #define CPU_NORM_TOGETHER 4
 typedef struct {
@@ -82,9 +82,9 @@ typedef struct {
     /* of up to CPU_NORM_TOGETHER rows, one after the other */
     void (*sums)(const void *grad, const void *x, double *weights, double *biases, int64_t n, const cpu_norm_row *row,
                  int64_t rows);
-    /* Of batch norm, over n neighbours of one channel: the sums of x and of squared distances to the mean; of the
-     * gradient and of its products with what is normal; the result; the gradient, factor * (grad - means[0] - normal *
-     * means[1]). */
+    /* Of batch and group norm, over n neighbours of one channel: the sums of x and of squared distances to the mean; of
+     * the gradient and of its products with what is normal; the result; the gradient, scale * (grad * weight - means[0]
+     * - normal * means[1]), whose means are weighed too. */
     double (*total)(const void *x, int64_t n);
     double (*squares)(const void *x, int64_t n, double mean);
     void (*products)(const void *grad, const void *x, int64_t n, cpu_norm_row row, double totals[2]);
@@ -137,20 +137,22 @@ typedef struct {
 /* For n channels side by side: what came is added to out where the largest is; x and out stand at the image. */
 typedef void (*cpu_pool_give)(const cpu_pool_window *window, const void *x, const void *grad, void *out, int64_t n);
 
-/* A plane of x in lines, its columns that a stride keeps apart side by side: `stride` lines of `pitch` for each row,
- * -inf where there is no entry; and as many sums. The windows of a row are read by vectors: the entries of tap s of a
- * row begin at places[s], and first[i] is the first of window i that lies in the image, or negative. Where windows find
- * their largest entry, and what came for them, stands in rows of `windows`, with a margin before them. */
-#define CPU_POOL_NUMBERS 8192
+/* A strip of a plane of x in lines, its columns that a stride keeps apart side by side: `stride` lines of `pitch` for
+ * each row, -inf where there is no entry; and as many sums, of one row. Of out rows[0] to rows[1] are made, as seen
+ * from the first row of the strip, which has all windows over them. The windows of a row are read by vectors: the
+ * entries of tap s of a row begin at places[s], and first[i] is the first of window i that lies in the image, or
+ * negative. Where windows find their largest entry, and what came for them, stands in rows of `windows`, with a margin
+ * before them. */
+#define CPU_POOL_NUMBERS 4096
 #define CPU_POOL_TAPS 32 /* of a row or column */
 typedef struct {
-    int64_t height, width, results[2], kernel[2], dilation[2];
+    int64_t height, width, rows[2], results[2], kernel[2], dilation[2];
     int64_t stride, stride_down, pad, pad_above, pitch, held, windows, margin;
     int64_t x_row, x_column, grad_row, grad_column, out_row, out_column;
     int64_t places[CPU_POOL_TAPS], phase[CPU_POOL_TAPS];
     void *laid, *sums, *first, *where, *grads;
 } cpu_pool_plane;
-/* The gradient of a plane, whose lines were prepared once. */
+/* The gradient of a strip, whose lines were prepared once for the largest. */
 typedef void (*cpu_pool_prepare)(const cpu_pool_plane *plane);
 typedef void (*cpu_pool_spread)(const cpu_pool_plane *plane, const void *x, const void *grad, void *out);
 

@@ -313,7 +313,7 @@ py__normalize_channels(PY_PARAMS)
 {
     PY_PARSE(_normalize_channels)
     const dt_array *weight, *bias, *input = py_arg_array(&a, 0), *stats = py_arg_array(&a, 3);
-    dt_normalize_params params = {.centred = true, .channels = true};
+    dt_normalize_params params = {.kind = DT_NORM_CHANNELS, .centred = true};
     if (input == NULL || stats == NULL || py_arg_optional_array(&a, 1, &weight) < 0 ||
         py_arg_optional_array(&a, 2, &bias) < 0 || py_arg_float(&a, 4, &params.eps) < 0) {
         return NULL;
@@ -328,16 +328,29 @@ static PyObject *
 normalized(const py_args *a)
 {
     const dt_array *weight, *bias, *input = py_arg_array(a, 0);
-    dt_normalize_params params;
+    dt_normalize_params params = {.kind = DT_NORM_LAST};
     int64_t lead;
     if (input == NULL || py_arg_optional_array(a, 1, &weight) < 0 || py_arg_optional_array(a, 2, &bias) < 0 ||
         py_arg_int(a, 3, &lead) < 0 || py_arg_float(a, 4, &params.eps) < 0 || py_arg_bool(a, 5, &params.centred) < 0) {
         return NULL;
     }
     params.lead = (int)lead;
-    params.channels = false;
     PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(input),
               dt_normalize(a->op, input, weight, bias, &params, out, &err));
+}
+
+static PyObject *
+py__group_norm(PY_PARAMS)
+{
+    PY_PARSE(_group_norm)
+    const dt_array *weight, *bias, *input = py_arg_array(&a, 0);
+    dt_normalize_params params = {.kind = DT_NORM_GROUPS, .lead = 2, .centred = true};
+    if (input == NULL || py_arg_optional_array(&a, 1, &weight) < 0 || py_arg_optional_array(&a, 2, &bias) < 0 ||
+        py_arg_float(&a, 3, &params.eps) < 0) {
+        return NULL;
+    }
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(input),
+              dt_normalize(a.op, input, weight, bias, &params, out, &err));
 }
 
 static PyObject *
@@ -438,6 +451,8 @@ PyMethodDef py_binary_functions[] = {
     PY_HIDDEN(_normalize_channels, "batch_norm in training on the cpu; stats gets mean and variance."),
     PY_HIDDEN(_layer_norm, "layer_norm of float32 or float64 on the cpu, over the dimensions from lead on."),
     PY_HIDDEN(_rms_norm, "The same without a mean."),
+    PY_HIDDEN(_group_norm,
+              "The same of (N, groups, channels, pixels): the last two; weight and bias (groups, channels)."),
     PY_HIDDEN(_lstm_cell, "The new h and c of a step on the cpu, (2, n, size), from both products and c."),
     PY_HIDDEN(_gru_cell, "The new h of a step on the cpu, (n, size), from both products and h."),
     PY_HIDDEN(_resample,

@@ -56,17 +56,30 @@ call_reduce(const py_spec *spec, dt_reduce_op op, PY_PARAMS)
 
 /* Of floats, in their dtype; no dims: all. */
 static PyObject *
-py__sum_squares(PY_PARAMS)
+squares(const py_args *args, dt_reduce_op op)
 {
-    PY_PARSE(_sum_squares)
     int ndims;
     int64_t dims[DT_MAX_NDIM];
     bool keepdim = false;
-    const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || py_arg_dims(&a, 1, &ndims, dims) < 0 || py_arg_bool(&a, 2, &keepdim) < 0) {
+    const dt_array *x = py_arg_array(args, 0);
+    if (x == NULL || py_arg_dims(args, 1, &ndims, dims) < 0 || py_arg_bool(args, 2, &keepdim) < 0) {
         return NULL;
     }
-    return reduce(&a, DT_REDUCE_sum_squares, x, ndims, dims, keepdim, -1, py_array_new(a.type, a.op));
+    return reduce(args, op, x, ndims, dims, keepdim, -1, py_array_new(args->type, args->op));
+}
+
+static PyObject *
+py__sum_squares(PY_PARAMS)
+{
+    PY_PARSE(_sum_squares)
+    return squares(&a, DT_REDUCE_sum_squares);
+}
+
+static PyObject *
+py__root_squares(PY_PARAMS)
+{
+    PY_PARSE(_root_squares)
+    return squares(&a, DT_REDUCE_root_squares);
 }
 
 /* ---------------------------------------------------------------- max, min */
@@ -244,6 +257,7 @@ py_log_softmax(PY_PARAMS)
 
 PyMethodDef py_reduce_functions[] = {
     PY_HIDDEN(_sum_squares, "The sum of the squares of floats over dim."),
+    PY_HIDDEN(_root_squares, "Its square root, rounded once."),
 #define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \
     PY_ENTRY(name, "input" SIGNATURE_##kind OUT_##kind, doc "\n\n" KIND_##kind EXAMPLE_##name),
 #define DT_REDUCE_HIDDEN(...)

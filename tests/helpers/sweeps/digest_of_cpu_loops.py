@@ -101,6 +101,15 @@ def resampled(x: dt.DeviceArray, factor: float, mode: str = "bilinear") -> dt.De
     return dt.cat([wide.flatten(), dt.autograd.grad(wide, leaf, given)[0].flatten()])
 
 
+def group_normed(x: dt.DeviceArray, numbers: dt.DeviceArray) -> dt.DeviceArray:
+    """Of 37 channels, one group: the result and its gradients."""
+    n = x.shape[1]
+    weight = dt.cat([numbers] * (n // max(len(numbers), 1) + 1))[:n]
+    leaves = [leaf.detach().contiguous().requires_grad_(True) for leaf in (x, weight)]
+    result = dt.nn.functional.group_norm(leaves[0], 1, leaves[1], weight)
+    return dt.cat([part.flatten() for part in (result, *dt.autograd.grad(result, leaves, x.contiguous()))])
+
+
 EXACT = ("neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "round", "trunc", "isnan")
 EXACT += ("isinf", "isfinite", "logical_not", "bitwise_not", "relu", "relu6", "leaky_relu", "hardtanh")
 SMOOTH = ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
@@ -126,6 +135,8 @@ OPS |= {
     "sum of squares of rows": lambda a, b: _C._sum_squares(rows(a), 1),
     "sum of squares of long rows": lambda a, b: _C._sum_squares(rows(a, 37), 1),
     "sum of squares of columns": lambda a, b: _C._sum_squares(rows(a, 37), 0),
+    "root of squares": lambda a, b: _C._root_squares(a),
+    "root of squares of columns": lambda a, b: _C._root_squares(rows(a, 37), 0),
 }
 OPS |= {f"to {name}": lambda a, b, name=name: a.to(getattr(dt, name)) for name in (*NUMPY, "bfloat16")}
 OPS |= {
@@ -140,6 +151,7 @@ OPS |= {
     "batch_norm of columns": lambda a, b: normalized(rows(a), b),
     "batch_norm in training": lambda a, b: dt.batch_norm(dt.stack([a, b])[None], None, None, b[:2], a[:2], True),
     "batch_norm in training, gradient": lambda a, b: trained(dt.stack([a, b])[None], a[:2], b[:2]),
+    "group_norm": lambda a, b: group_normed(rows(a, 37).T[None], b),
     "cumsum of rows": lambda a, b: rows(a, 19).cumsum(1),
     "cumsum of long rows": lambda a, b: dt.cat([a] * (80000 // max(len(a), 40))).cumsum(0)[-2000:],
     "median": lambda a, b: dt.median(a, 0).indices,

@@ -1,5 +1,5 @@
-/* norm.c: layer norm, and batch norm by the numbers of the batch, and their gradients, over rows that lie one after the
- * other. */
+/* norm.c: layer norm, group norm, and batch norm by the numbers of the batch, and their gradients, over rows that lie
+ * one after the other. */
 #include "../loops.h"
 
 #define CHUNKS 16 /* of rows, whose sums for weight and bias are added in order */
@@ -11,12 +11,13 @@ typedef struct {
     const cpu_norm_parts *parts;
     int64_t n, rows, chunk, nbytes; /* nbytes: of a row */
     double *sums;                   /* of each chunk: for weight, then for bias; NULL: not wanted */
-    int64_t channels;               /* of batch norm: a channel is every so many rows */
+    int64_t channels;               /* a channel is every so many rows */
+    int64_t each;                   /* channels of a group */
     dt_dtype dtype;
     void *numbers; /* two of each channel: first the one of all, then the other; NULL: not wanted */
 } norm_job;
 
-static const char *
+static char *
 data_of(const dt_array *x)
 {
     return x == NULL ? NULL : dt_array_data(x);
@@ -28,10 +29,14 @@ job_of(const dt_array *x, const dt_array *weight, const dt_normalize_params *par
     norm_job job = {.x = data_of(x), .weight = data_of(weight), .out = dt_array_data(out), .params = params};
     job.parts = cpu_loops_here()->norm[x->dtype == DT_FLOAT64];
     job.n = 1;
-    for (int d = params->channels ? 2 : params->lead; d < x->ndim; d++) {
+    for (int d = params->kind == DT_NORM_LAST       ? params->lead
+                 : params->kind == DT_NORM_CHANNELS ? 2
+                                                    : 3;
+         d < x->ndim; d++) {
         job.n *= x->shape[d];
     }
-    job.channels = params->channels ? x->shape[1] : 1;
+    job.each = params->kind == DT_NORM_GROUPS ? x->shape[2] : 1;
+    job.channels = params->kind == DT_NORM_LAST ? 1 : x->shape[1] * job.each;
     job.dtype = (dt_dtype)x->dtype;
     job.rows = dt_array_numel(x) / job.n;
     job.nbytes = job.n * (int64_t)dt_itemsize((dt_dtype)x->dtype);
@@ -112,10 +117,11 @@ channels_grad_part(void *ctx, int64_t begin, int64_t end)
         for (int64_t r = c; r < job->rows; r += job->channels) {
             job->parts->products(job->grad + r * job->nbytes, job->x + r * job->nbytes, job->n, row, totals);
         }
-        const double means[2] = {totals[0] / count, totals[1] / count};
+        const double weight = number_of(job, job->weight, c, 1);
+        const double means[2] = {weight * totals[0] / count, weight * totals[1] / count};
         for (int64_t r = c; r < job->rows; r += job->channels) {
             job->parts->channel_grad(job->grad + r * job->nbytes, job->x + r * job->nbytes, job->out + r * job->nbytes,
-                                     job->n, row, number_of(job, job->weight, c, 1), means);
+                                     job->n, row, weight, means);
         }
         put_numbers(job, c, totals[1], totals[0]);
     }
@@ -124,8 +130,78 @@ channels_grad_part(void *ctx, int64_t begin, int64_t end)
 static void
 run_channels(norm_job *job, dt_array *numbers, void (*part)(void *ctx, int64_t begin, int64_t end))
 {
-    job->numbers = numbers == NULL ? NULL : dt_array_data(numbers);
+    job->numbers = data_of(numbers);
     cpu_parallel(job->channels, CPU_CEIL_DIV(CPU_GRAIN / 4, job->rows / job->channels * job->n), part, job);
+}
+
+/* ---------------------------------------------------------------- groups */
+
+static void
+groups_part(void *ctx, int64_t begin, int64_t end)
+{
+    const norm_job *job = ctx;
+    for (int64_t g = begin; g < end; g++) {
+        const int64_t first = g * job->each;
+        const cpu_norm_row row = job->parts->measure(job->x + first * job->nbytes, job->each * job->n, job->params);
+        for (int64_t r = first; r < first + job->each; r++) {
+            const int64_t c = r % job->channels;
+            job->parts->channel(job->x + r * job->nbytes, job->out + r * job->nbytes, job->n, row,
+                                number_of(job, job->weight, c, 1), number_of(job, job->bias, c, 0));
+        }
+    }
+}
+
+/* The sums of each row stay for those of its channel. */
+static void
+groups_grad_part(void *ctx, int64_t begin, int64_t end)
+{
+    const norm_job *job = ctx;
+    const double count = (double)(job->each * job->n);
+    for (int64_t g = begin; g < end; g++) {
+        const int64_t first = g * job->each;
+        const cpu_norm_row row = job->parts->measure(job->x + first * job->nbytes, job->each * job->n, job->params);
+        double means[2] = {0, 0};
+        for (int64_t r = first; r < first + job->each; r++) {
+            const double weight = number_of(job, job->weight, r % job->channels, 1);
+            double *totals = job->sums + 2 * r;
+            job->parts->products(job->grad + r * job->nbytes, job->x + r * job->nbytes, job->n, row, totals);
+            means[0] += weight * totals[0] / count;
+            means[1] += weight * totals[1] / count;
+        }
+        for (int64_t r = first; r < first + job->each; r++) {
+            job->parts->channel_grad(job->grad + r * job->nbytes, job->x + r * job->nbytes, job->out + r * job->nbytes,
+                                     job->n, row, number_of(job, job->weight, r % job->channels, 1), means);
+        }
+    }
+}
+
+static void
+run_groups(norm_job *job, void (*part)(void *ctx, int64_t begin, int64_t end))
+{
+    cpu_parallel(job->rows / job->each, CPU_CEIL_DIV(CPU_GRAIN / 4, job->each * job->n), part, job);
+}
+
+static dt_status
+grad_groups(norm_job *job, dt_array *numbers, dt_error *err)
+{
+    const size_t nbytes = (size_t)(2 * job->rows) * sizeof(double);
+    job->sums = dt_malloc(nbytes);
+    if (job->sums == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    memset(job->sums, 0, nbytes);
+    run_groups(job, groups_grad_part);
+    job->numbers = data_of(numbers);
+    for (int64_t c = 0; c < job->channels; c++) {
+        double totals[2] = {0, 0};
+        for (int64_t r = c; r < job->rows; r += job->channels) {
+            totals[0] += job->sums[2 * r];
+            totals[1] += job->sums[2 * r + 1];
+        }
+        put_numbers(job, c, totals[1], totals[0]);
+    }
+    dt_free(job->sums);
+    return DT_OK;
 }
 
 /* ---------------------------------------------------------------- the slots */
@@ -138,8 +214,12 @@ cpu_normalize(const dt_array *x, const dt_array *weight, const dt_array *bias, c
     (void)err;
     norm_job job = job_of(x, weight, params, out);
     job.bias = data_of(bias);
-    if (params->channels) {
+    if (params->kind == DT_NORM_CHANNELS) {
         run_channels(&job, stats, channels_part);
+        return DT_OK;
+    }
+    if (params->kind == DT_NORM_GROUPS) {
+        run_groups(&job, groups_part);
         return DT_OK;
     }
     cpu_parallel(job.rows, CPU_CEIL_DIV(CPU_GRAIN / 4, job.n), normalize_part, &job);
@@ -197,9 +277,12 @@ cpu_normalize_grad(const dt_array *grad, const dt_array *x, const dt_array *weig
     (void)made;
     norm_job job = job_of(x, weight, params, out);
     job.grad = data_of(grad);
-    if (params->channels) {
+    if (params->kind == DT_NORM_CHANNELS) {
         run_channels(&job, sums, channels_grad_part);
         return DT_OK;
+    }
+    if (params->kind == DT_NORM_GROUPS) {
+        return grad_groups(&job, sums, err);
     }
     job.chunk = CPU_CEIL_DIV(job.rows, CHUNKS);
     const int64_t chunks = CPU_CEIL_DIV(job.rows, job.chunk);

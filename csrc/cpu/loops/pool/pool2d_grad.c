@@ -1,7 +1,7 @@
 /* pool2d_grad.c: the gradient of the largest of windows: the largest entry of each is found anew, and is given what
  * came for it. A part owns what it adds to: a plane, or channels of an image that are neighbours in memory, which are
- * one line. A plane whose lines have room is made by vectors of windows, others entry by entry. The sums of an entry go
- * from the first window over it to the last. */
+ * one line. A plane whose lines have room is made in strips by vectors of windows, others entry by entry. The sums of
+ * an entry go from the first window over it to the last. */
 #include "pool2d.h"
 
 #define CHANNELS 64   /* of a part */
@@ -15,7 +15,8 @@ typedef struct {
     cpu_pool_pick pick;
     cpu_pool_give give;
     cpu_pool_scatter scatter;
-    cpu_pool_plane plane; /* of pitch 0: it has no room */
+    cpu_pool_plane plane; /* all of it; of pitch 0: its lines have no room */
+    int64_t strip;        /* rows of out that are made together */
     cpu_pool_prepare prepare;
     cpu_pool_spread spread;
     cpu_pool_pairs_grad pairs; /* or NULL */
@@ -108,7 +109,60 @@ grad_pairs(const grad_job *job, const char *x, const char *grad, char *out)
     }
 }
 
-/* Sets the plane, if its lines have room. */
+/* The strip of a plane that has rows [from, to) of out: the windows over them, and their rows of x. row and result are
+ * the first of these. */
+static cpu_pool_plane
+strip_of(const cpu_pool_plane *plane, int64_t from, int64_t to, int64_t *row, int64_t *result)
+{
+    cpu_pool_plane strip = *plane;
+    const int64_t step = plane->stride_down, above = plane->pad_above;
+    const int64_t reach = (plane->kernel[0] - 1) * plane->dilation[0];
+    const int64_t first = from + above > reach ? CPU_CEIL_DIV(from + above - reach, step) : 0;
+    const int64_t last = CPU_MIN((to - 1 + above) / step + 1, plane->results[0]);
+    const int64_t begin = CPU_MAX(first * step - above, 0);
+    const int64_t end = CPU_MIN((last - 1) * step - above + reach + 1, plane->height);
+    strip.results[0] = CPU_MAX(last - first, 0);
+    strip.height = CPU_MAX(end - begin, 0);
+    strip.pad_above = above - first * step + begin;
+    strip.rows[0] = from - begin;
+    strip.rows[1] = to - begin;
+    *row = begin;
+    *result = first;
+    return strip;
+}
+
+/* At most what any strip of n rows of out has. */
+static cpu_pool_plane
+largest_strip(const cpu_pool_plane *plane, int64_t n)
+{
+    cpu_pool_plane strip = *plane;
+    const int64_t step = plane->stride_down, reach = (plane->kernel[0] - 1) * plane->dilation[0];
+    strip.results[0] = CPU_MIN((n - 1 + reach) / step + 1, plane->results[0]);
+    strip.height = CPU_MIN((strip.results[0] - 1) * step + reach + 1, plane->height);
+    return strip;
+}
+
+static bool
+has_room(const cpu_pool_plane *plane, int64_t n)
+{
+    const cpu_pool_plane strip = largest_strip(plane, n);
+    return CPU_MAX(strip.height, 1) * strip.stride <= CPU_POOL_NUMBERS / strip.pitch &&
+           strip.results[0] <= CPU_POOL_NUMBERS / strip.windows;
+}
+
+static void
+grad_strips(const grad_job *job, const cpu_pool_plane *plane, const char *x, const char *grad, char *out)
+{
+    for (int64_t from = 0; from < plane->height; from += job->strip) {
+        int64_t row, result;
+        const int64_t to = CPU_MIN(from + job->strip, plane->height);
+        const cpu_pool_plane strip = strip_of(plane, from, to, &row, &result);
+        job->spread(&strip, x + row * plane->x_row * job->itemsize, grad + result * plane->grad_row * job->itemsize,
+                    out + from * plane->out_row * job->size);
+    }
+}
+
+/* Sets the plane, if its lines have room, and the strips. */
 static void
 lay_out(grad_job *job)
 {
@@ -133,8 +187,7 @@ lay_out(grad_job *job)
     };
     const int64_t most = CPU_POOL_NUMBERS;
     if (plane.kernel[1] > CPU_POOL_TAPS || plane.kernel[0] > CPU_POOL_TAPS || plane.dilation[1] > most ||
-        plane.stride > most || plane.stride_down > most || plane.pad > most || plane.results[1] > most - POOL_LANES ||
-        plane.height > most || plane.width > most) {
+        plane.stride > most || plane.pad > most || plane.results[1] > most - POOL_LANES || plane.width > most) {
         return;
     }
     const int64_t whole = CPU_CEIL_DIV(plane.results[1], POOL_LANES) * POOL_LANES;
@@ -143,8 +196,12 @@ lay_out(grad_job *job)
     const int64_t held = CPU_MAX(plane.held, POOL_LANES);
     plane.pitch = CPU_MAX(whole + plane.margin, held);
     plane.windows = plane.margin + CPU_MAX(whole, held);
-    if (plane.height * plane.stride > most / plane.pitch || plane.results[0] > most / plane.windows) {
-        return;
+    job->strip = plane.height;
+    for (int64_t n = 2; !has_room(&plane, job->strip); n++) {
+        if (job->strip == 1) {
+            return;
+        }
+        job->strip = CPU_CEIL_DIV(plane.height, n);
     }
     for (int64_t s = 0; s < plane.kernel[1]; s++) {
         const int64_t column = s * plane.dilation[1];
@@ -169,7 +226,8 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
         plane.first = lines[2];
         plane.where = lines[3];
         plane.grads = lines[4];
-        job->prepare(&plane);
+        const cpu_pool_plane strip = largest_strip(&plane, job->strip);
+        job->prepare(&strip);
     }
     for (int64_t part = begin; part < end; part++) {
         const int64_t image = part / blocks, channel = part % blocks * job->channels;
@@ -183,7 +241,7 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
             continue;
         }
         if (plane.pitch > 0) {
-            job->spread(&plane, x, grad, out);
+            grad_strips(job, &plane, x, grad, out);
             continue;
         }
         clear_part(job, out, n);

@@ -10,7 +10,7 @@
 #define PARTED 1024 /* of which some are found by parting them in two */
 #define DIGITS 256
 #define PIECE 65536     /* of a long row: a thread takes some */
-#define BLOCK 512       /* keys at a time */
+#define SKIPPED 32      /* elements that are left out together, or whose keys are made */
 #define BATCH (1 << 20) /* items that are sorted at a time, in rows */
 #define SELECTED 16     /* the first of so many are selected */
 
@@ -20,6 +20,7 @@ typedef struct {
 } wide_item;
 
 typedef void (*make_keys)(const void *x, int64_t step, int64_t first, int64_t n, int descending, void *items);
+typedef int (*precedes)(const void *x, int64_t step, int64_t n, int descending, const void *limit);
 typedef void (*take_elements)(const void *x, int64_t x_step, const int64_t *indices, int64_t indices_step, void *out,
                               int64_t out_step, int64_t n);
 
@@ -32,6 +33,7 @@ typedef struct sort_job {
     int64_t size, n, first, k, x_step, out_step, indices_step;
     int64_t room, ncounts; /* items of a row, twice; numbers that count its digits */
     make_keys keys;
+    precedes may_precede;
     take_elements take;
     bool wide, selects;
     int descending, first_bit;
@@ -57,6 +59,12 @@ static const make_keys wide_keys[DT_NDTYPES] = {
     [DT_INT16] = wide_keys_int16,     [DT_INT32] = wide_keys_int32,       [DT_INT64] = wide_keys_int64,
     [DT_FLOAT16] = wide_keys_float16, [DT_BFLOAT16] = wide_keys_bfloat16, [DT_FLOAT32] = wide_keys_float32,
     [DT_FLOAT64] = wide_keys_float64,
+};
+static const precedes may_precede[DT_NDTYPES] = {
+    [DT_BOOL] = may_precede_bool,       [DT_UINT8] = may_precede_uint8,       [DT_INT8] = may_precede_int8,
+    [DT_INT16] = may_precede_int16,     [DT_INT32] = may_precede_int32,       [DT_INT64] = may_precede_int64,
+    [DT_FLOAT16] = may_precede_float16, [DT_BFLOAT16] = may_precede_bfloat16, [DT_FLOAT32] = may_precede_float32,
+    [DT_FLOAT64] = may_precede_float64,
 };
 
 /* by the size of an element */
@@ -143,6 +151,7 @@ cpu_sort(const dt_array *x, bool descending, int64_t first, dt_array *out, dt_ar
         .descending = descending,
     };
     job.keys = (job.wide ? wide_keys : narrow_keys)[dtype];
+    job.may_precede = may_precede[dtype];
     job.first_bit = job.wide ? 0 : 64 - bits;
     job.room = !job.selects ? n : CPU_MIN(CPU_MAX(2 * k, 2 * INSERTED), n);
     job.ncounts = job.room > MERGED ? CPU_CEIL_DIV(job.room, PIECE) * DIGITS : 0;

@@ -13,6 +13,7 @@ from devtensor._composed.shapes.arrange import pad
 from devtensor._dtypes.autocast import autocasts
 
 _LONG = 1 << 10  # from so many elements on a product of a row with itself is faster than squares and their mean
+_FEW = 8  # with fewer pixels a call for each channel takes longer than what it saves
 _EPSILON = {_C.float64: 2.0**-52}
 
 
@@ -49,6 +50,19 @@ def _normalised(
     return result.reshape(input.shape).to(input.dtype), mean.reshape(n, groups), var.reshape(n, groups)
 
 
+def _of_groups(
+    input: DeviceArray, groups: int, weight: DeviceArray | None, bias: DeviceArray | None, eps: float
+) -> DeviceArray:
+    n, channels, *rest = input.shape
+    pixels = math.prod(rest)
+    if input.is_cuda or pixels < _FEW:
+        return _normalised(input, groups, weight, bias, eps)[0]
+    each = channels // groups
+    scale, shift = (None if a is None else widened(a).reshape(groups, each) for a in (weight, bias))
+    result = _C._group_norm(widened(input).reshape(n, groups, each, pixels), scale, shift, eps)
+    return result.reshape(input.shape).to(input.dtype)
+
+
 @autocasts
 def group_norm(
     input: DeviceArray,
@@ -79,13 +93,7 @@ def group_norm(
         )
         raise _C._explained(op, names, arrays, "invalid-argument", RuntimeError(text), 0)
     _need_several(op, input, input.shape[0] * channels // num_groups * math.prod(input.shape[2:]), "value per channel")
-    if input.is_cuda:
-        return _normalised(input, num_groups, weight, bias, eps)[0]
-    rows = widened(input).reshape(input.shape[0] * num_groups, math.prod(input.shape[1:]) // num_groups)
-    x = _C._layer_norm(rows, None, None, 1, eps, True).reshape(*input.shape[:2], math.prod(input.shape[2:]))
-    by_channel = (1, channels, 1)
-    scale, shift = (None if a is None else widened(a).reshape(by_channel) for a in (weight, bias))
-    return _affine(x, scale, shift).reshape(input.shape).to(input.dtype)
+    return _of_groups(input, num_groups, weight, bias, eps)
 
 
 def _check_affine(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...]) -> None:
@@ -137,6 +145,8 @@ def instance_norm(
     need_both_running(running_mean, running_var)
     count = math.prod(input.shape[2:])
     _need_several(op, input, count, "spatial element")
+    if running_mean is None:
+        return _of_groups(input, input.shape[1], weight, bias, eps)
     result, mean, var = _normalised(input, input.shape[1], weight, bias, eps)
     _update(running_mean, mean.mean(0), momentum)
     _update(running_var, var.mean(0) * (count / (count - 1) if count else 1.0), momentum)

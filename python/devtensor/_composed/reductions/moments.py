@@ -22,7 +22,9 @@ def variance(
     correction: float | None,
     axis: Any,
     keepdims: bool | None,
+    root: bool = False,
 ) -> DeviceArray:
+    """With root its square root, of squares that the dtype need not hold."""
     if isinstance(dim, bool):  # var(x, unbiased)
         dim, unbiased = None, dim
     _C._check(op, ("input",), (input,))
@@ -34,15 +36,16 @@ def variance(
         lost = _need_number(op, "correction", correction)
     dims = dims_over(op, input, dim, axis)
     keep = kept(op, keepdim, keepdims)
-    x = widened(input)
-    count = math.prod(x.shape[d] for d in dims) if x.ndim else 1
-    if x.ndim:
-        distance = x - (x.mean(dims, keepdim=True) if count else 0)
-        total = _C._sum_squares(distance, dims, keep)
-    else:
-        total = (x - x).square()
+    x = widened(input).reshape(1) if input.ndim == 0 else widened(input)
+    if input.ndim == 0:
+        dims, keep = (0,), False
+    count = math.prod(x.shape[d] for d in dims)
+    distance = x - (x.mean(dims, keepdim=True) if count else 0)
+    total = _C._root_squares(distance, dims, keep) if root else _C._sum_squares(distance, dims, keep)
     rest = max(count - lost, 0)
-    return total / rest if rest else total / _C.zeros_like(total)
+    if rest:
+        return total / (math.sqrt(rest) if root else rest)
+    return total / _C.zeros_like(total)
 
 
 @takes_out
@@ -85,7 +88,7 @@ def std(
     >>> dt.std(dt.tensor([1.0, 2.0, 3.0]), correction=0)
     DeviceArray(0.8165, device='cpu', dtype=float32)
     """
-    return power(variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims), 0.5).to(input.dtype)
+    return variance("std", input, dim, unbiased, keepdim, correction, axis, keepdims, root=True).to(input.dtype)
 
 
 def power(x: DeviceArray, exponent: float) -> DeviceArray:
@@ -184,7 +187,7 @@ def norm_over(x: DeviceArray, order: float, dims: tuple[int, ...], keep: bool) -
     if order == 1:
         return x.sum(dims, keepdim=keep)
     if order == 2:
-        return power(_C._sum_squares(x, dims, keep), 0.5)
+        return _C._root_squares(x, dims, keep)
     return power(power(x, order).sum(dims, keepdim=keep), 1.0 / order)
 
 

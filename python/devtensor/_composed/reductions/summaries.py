@@ -8,7 +8,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_dtype, _need_int, _need_number
 from devtensor._composed.arguments import dims_of, in_place, need_array, widened
 from devtensor._composed.elementwise.pointwise import together
-from devtensor._composed.reductions.moments import norm, power, variance
+from devtensor._composed.reductions.moments import norm, variance
 from devtensor._composed.written import takes_out
 from devtensor._dtypes.autocast import autocasts
 from devtensor._dtypes.rules import common_dtype
@@ -22,9 +22,10 @@ def _with_mean(
     unbiased: bool | None,
     keepdim: bool,
     correction: float | None,
+    root: bool,
 ) -> tuple[DeviceArray, DeviceArray]:
-    """The variance, wide, and the mean."""
-    spread = variance(op, input, dim, unbiased, keepdim, correction, None, None)
+    """The variance, or with root its square root, and the mean."""
+    spread = variance(op, input, dim, unbiased, keepdim, correction, None, None, root).to(input.dtype)
     dims = None if isinstance(dim, bool) else dim
     return spread, _C.mean(input, dims, keepdim)
 
@@ -44,8 +45,7 @@ def var_mean(
     >>> dt.var_mean(dt.tensor([1.0, 3.0]))
     (DeviceArray(2., device='cpu', dtype=float32), DeviceArray(2., device='cpu', dtype=float32))
     """
-    spread, mean = _with_mean("var_mean", input, dim, unbiased, keepdim, correction)
-    return spread.to(input.dtype), mean
+    return _with_mean("var_mean", input, dim, unbiased, keepdim, correction, False)
 
 
 @takes_out
@@ -63,8 +63,7 @@ def std_mean(
     >>> dt.std_mean(dt.tensor([1.0, 3.0]), correction=0)
     (DeviceArray(1., device='cpu', dtype=float32), DeviceArray(2., device='cpu', dtype=float32))
     """
-    spread, mean = _with_mean("std_mean", input, dim, unbiased, keepdim, correction)
-    return power(spread, 0.5).to(input.dtype), mean
+    return _with_mean("std_mean", input, dim, unbiased, keepdim, correction, True)
 
 
 class aminmax_result(NamedTuple):

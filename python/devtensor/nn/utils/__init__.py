@@ -101,8 +101,8 @@ def _total_norm(arrays: list[DeviceArray], order: float) -> DeviceArray:
         return _C.zeros((), device="cpu")
     first = arrays[0].device
     if order == 2:
-        squares = [_C._sum_squares(widened(x)).to(first) for x in arrays]
-        return _C.stack(squares).sum().sqrt().to(arrays[0].dtype)
+        norms = [_C._root_squares(widened(x)).to(first) for x in arrays]
+        return _C._root_squares(_C.stack(norms)).to(arrays[0].dtype)
     return norm(_C.stack([norm(x, order).to(first) for x in arrays]), order)
 
 
