@@ -66,7 +66,7 @@ def reports(folder: Path, library: Path, *tests: str) -> tuple[str, list[str]]:
         old.unlink()
     suppressions = folder / "suppressions"
     suppressions.write_text(SUPPRESSED)
-    options = f"exitcode=0:history_size=4:log_path={folder / 'report'}:suppressions={suppressions}"
+    options = f"exitcode=0:die_after_fork=0:history_size=4:log_path={folder / 'report'}:suppressions={suppressions}"
     env = os.environ | {"LD_PRELOAD": runtime(), "PYTHONPATH": str(library), "TSAN_OPTIONS": options}
     # its shadow memory wants addresses that are not drawn at random
     command = ["setarch", "-R", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "", *tests]

@@ -1,17 +1,18 @@
-"""What save leaves in the file system, and what load opens: modes, links, pipes, folders, full disks, Ctrl-C."""
+"""What save leaves in the file system, and what load opens: modes, links, pipes, folders, full disks, any end."""
 
 from __future__ import annotations
 
 import io
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -416,6 +417,45 @@ def test_ctrl_c_anywhere_leaves_the_old_file_or_the_new_one(tmp_path: Path, befo
             made += there == ["a", "b"]
             kept += there == ["a"]
     assert n > 50 and made > 1 and (kept > 20 or before == "nothing")
+
+
+def killed(work: Callable[[], object], n: int) -> bool:
+    """Whether a child that does the work was killed at its n-th call or return, as by kill -9."""
+    child = os.fork()
+    if child == 0:
+        left = n
+
+        def count(frame: FrameType, event: str, arg: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.setprofile(count)
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["a file", "nothing"])
+def test_kill_anywhere_leaves_the_old_file_or_the_new_one(tmp_path: Path, before: bool) -> None:
+    n, found, stopped = 0, [], True
+    while stopped:
+        n += 1
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        if before:
+            dt.save(OLD, folder / "file")
+        stopped = killed(lambda folder=folder: dt.save(NEW, folder / "file"), n)
+        left = [name for name in names(folder) if not name.endswith(".part")]
+        assert left in ([["file"]] if before else [[], ["file"]]), n
+        found.append(list(dt.load(folder / "file")) if left else None)
+        assert found[-1] in (["a"] if before else None, ["a", "b"]), n
+        dt.save(NEW, folder / "file")
+        assert list(dt.load(folder / "file")) == ["a", "b"]
+    assert n > 50 and found[0] == (["a"] if before else None) and found[-1] == ["a", "b"]
 
 
 def test_ctrl_c_while_loading_leaves_no_file_open(path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -266,6 +267,21 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     full = "dt.cuda.synchronize('cuda:0'); import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
     assert run(tmp_path / "kept", before=full) == (3, 0)
     assert kept(tmp_path / "kept") == []
+
+
+@pytest.mark.parametrize("size", [0, 1, HEADER - 1, HEADER, HEADER + 1])
+def test_kill_while_a_file_is_written_leaves_nothing_that_is_read(tmp_path: Path, size: int) -> None:
+    """The kernel sends a signal at the first byte too many, which ends the process as kill -9 would."""
+    kill = "dt.cuda.synchronize('cuda:0'); import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)"
+    child = start(
+        {"DEVTENSOR_CACHE_DIR": str(tmp_path / "kept")},
+        f"{kill}; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))",
+    )
+    child.communicate(timeout=120)
+    assert child.returncode == -signal.SIGXFSZ
+    assert not [path for path in kept(tmp_path / "kept") if path.suffix == ".bin"]
+    assert run(tmp_path / "kept") == (3, 0)
+    assert run(tmp_path / "kept") == (0, 3)
 
 
 def test_a_relative_path_is_not_used(tmp_path: Path) -> None:

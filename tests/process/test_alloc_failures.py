@@ -44,6 +44,22 @@ def test_every_allocation_of_every_op(device: str, mode: str, capsys: pytest.Cap
     assert points > len(done) // 2
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_less_and_less_memory(device: str) -> None:
+    """What the system refuses to the process, not what a test makes fail."""
+    if "asan" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip("the sanitizer maps terabytes itself")
+    more = {"MALLOC_MMAP_THRESHOLD_": "65536", "DEVTENSOR_CUDA": "auto" if REAL else "sim:1"}  # what is freed goes back
+    child = subprocess.run(
+        [sys.executable, "-X", "faulthandler", str(HELPERS / "sweeps" / "shrinking_memory.py"), device],
+        env=os.environ | more | {"PYTHONPATH": python_path()},
+        capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert child.returncode == 0, child.stderr[-3000:]
+    answer = json.loads(child.stdout)
+    assert not answer["found"] and 0 < answer["refused"] < answer["calls"]
+
+
 def test_a_planted_failure_is_found() -> None:
     """The sweep sees a leak, a changed input, a wrong exception and a wrong result."""
     import failing_allocations

@@ -42,9 +42,9 @@ PROGRAMS = [page for page in PAGES if any(block.kind == "python" for block in do
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+def run_pages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """Status, output and errors of each page whose row runs."""
-    rows = [getattr(item, "callspec", None) for item in request.session.items if "told" in item.fixturenames]
+    rows = [getattr(item, "callspec", None) for item in request.session.items if "run_pages" in item.fixturenames]
     pages = [str(row.params["page"]) for row in rows if row]
     command = [sys.executable, str(HELPERS / "doc_blocks.py"), *pages]
     env = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
@@ -56,12 +56,12 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_python_blocks(page: Path, told: dict[str, list[Any]]) -> None:
+def test_python_blocks(page: Path, run_pages: dict[str, list[Any]]) -> None:
     """In a process of their own, on two simulated GPUs."""
     if page.name == "explain-torch.md" and not is_torch_there():
         pytest.skip(f"the page shows what PyTorch {VERSION} says, which is not installed")
     skip_kernels(page.read_text())
-    status, out, err = told[str(page)]
+    status, out, err = run_pages[str(page)]
     assert (status, err) == (0, ""), out + err
 
 
