@@ -3,8 +3,8 @@
 MALLOC_MMAP_THRESHOLD_=65536 python shrinking_memory.py DEVICE
 
 Prints a JSON object: calls, those without memory, and what went wrong. By the variable the C library gives back what
-is freed. The limit (RLIMIT_AS) leaves some MiB above what the process has: many at first, none at last. Each op succeeds with
-the result that it has without a limit, or raises MemoryError (OutOfMemoryError where a device has none).
+is freed. The limit (RLIMIT_AS) leaves some MiB above what the process has: many at first, none at last. Each op
+succeeds with the result that it has without a limit, or raises MemoryError (OutOfMemoryError of a device).
 """
 
 from __future__ import annotations
