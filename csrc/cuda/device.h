@@ -93,7 +93,7 @@ typedef struct {
 typedef struct {
     pthread_mutex_t lock;
     cuda_cache cache;
-    size_t nbytes, limit; /* of what is kept */
+    size_t nbytes, limit, most; /* of what is kept: there are so many, now and ever may be */
     uint64_t questions;
     uint64_t swept; /* the question at which what is stale was looked for last */
 } cuda_weights;

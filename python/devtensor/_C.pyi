@@ -4285,7 +4285,7 @@ class DeviceArray:
     def unfold(input, dimension: _Int, size: _Int, step: _Int) -> DeviceArray:
         """The windows of so many entries of a dimension, each step entries after the one before, as the last dimension.
 
-        A view where windows follow each other (step == size), else a copy. Raises IndexError for a dimension out of range,
+        A view, whose windows share elements where step < size. Raises IndexError for a dimension out of range,
         ShapeMismatchError where it is smaller than a window, RuntimeError for a negative size or a step below 1.
 
         >>> dt.arange(5).unfold(0, 2, 2)

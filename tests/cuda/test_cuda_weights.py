@@ -282,6 +282,11 @@ def test_copies_go_first_when_memory_is_short(cuda: str) -> None:
         assert not large.any()
     finally:
         dt.cuda.set_per_process_memory_fraction(1.0, cuda)
+    del large
+    dt.cuda.empty_cache()  # begins anew
+    for w in 2 * weights:
+        conv(w, x)
+    assert kept(cuda) == kept_before
 
 
 BOUND = """

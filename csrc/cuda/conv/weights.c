@@ -42,7 +42,7 @@ cuda_weights_open(cuda_weights *table, size_t memory)
 {
     pthread_mutex_init(&table->lock, NULL);
     table->cache = (cuda_cache){.key_size = sizeof(weight_key), .limit = PLACES, .destroy = drop_weight};
-    table->limit = memory / SHARE;
+    table->limit = table->most = memory / SHARE;
 }
 
 static weight_key
@@ -228,10 +228,15 @@ cuda_forget(dt_storage *storage)
     }
 }
 
+/* By the user's word, who begins anew: so does what may be kept. */
 void
 cuda_weights_clear(cuda_device *d)
 {
-    forget(&d->weights, NULL);
+    cuda_weights *table = &d->weights;
+    forget(table, NULL);
+    pthread_mutex_lock(&table->lock);
+    table->limit = table->most;
+    pthread_mutex_unlock(&table->lock);
 }
 
 /* Half of it may be too much as well, but a program near the limit must not meet it again and again. */

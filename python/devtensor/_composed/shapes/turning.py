@@ -134,7 +134,7 @@ def narrow_copy(
 def unfold(input: DeviceArray, dimension: int, size: int, step: int) -> DeviceArray:
     """The windows of so many entries of a dimension, each step entries after the one before, as the last dimension.
 
-    A view where windows follow each other (step == size), else a copy. Raises IndexError for a dimension out of range,
+    A view, whose windows share elements where step < size. Raises IndexError for a dimension out of range,
     ShapeMismatchError where it is smaller than a window, RuntimeError for a negative size or a step below 1.
 
     >>> dt.arange(5).unfold(0, 2, 2)
@@ -155,12 +155,12 @@ def unfold(input: DeviceArray, dimension: int, size: int, step: int) -> DeviceAr
         text = f"maximum size for tensor at dimension {d} is {x.shape[d]} but size is {width}"
         raise misshapen(op, ("input",), (input,), text, 0)
     count = (x.shape[d] - width) // stride + 1
-    if width == stride:
+    if width == stride:  # no two share an element: such views may be written to wherever others may
         windows = x.narrow(d, 0, count * width).unflatten(d, (count, width)).movedim(d + 1, -1)
         return windows if input.ndim else windows.reshape(width)
-    starts = _C.arange(count, device=x.device) * stride
-    places = starts.unsqueeze(1) + _C.arange(width, device=x.device)
-    windows = x.index_select(d, places.flatten()).unflatten(d, (count, width)).movedim(d + 1, -1)
+    shape, strides = list(x.shape), list(x.stride())
+    shape[d], strides[d] = count, strides[d] * stride
+    windows = x.as_strided((*shape, width), (*strides, x.stride(d)))
     return windows if input.ndim else windows.reshape(width)
 
 
