@@ -2,8 +2,8 @@
 
 Each round trains a small network, evaluates it, moves and casts arrays, works on a second stream, saves and loads a
 checkpoint, draws batches and makes mistakes that are explained. Each minute it notes resident memory, Python objects,
-blocks of the library and memory of the device. Memory that is still growing in the last three quarters of the run ends
-it with status 1. With --leak a round keeps one array: that must be found.
+blocks of the library and memory of the device. Memory that grows after the first quarter of the rounds ends it with
+status 1. With --leak a round keeps one array: that must be found.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def main() -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--leak", action="store_true", help="keep an array of each round: must be found")
     given = parser.parse_args()
-    experiment, kept, rounds, notes = Experiment(given.device), [], 0, []
+    experiment, kept, rounds = Experiment(given.device), [], 0
+    notes: list[tuple[int, dict[str, int]]] = []
     begun = time.monotonic()
     while time.monotonic() - begun < given.minutes * 60:
         until = time.monotonic() + min(60, given.minutes * 60 / 12)
@@ -120,10 +121,10 @@ def main() -> int:
             rounds += 1
             if given.leak:
                 kept.append(dt.ones(3))
-        notes.append(census(given.device))
-        line = "  ".join(f"{name} {count:,}" for name, count in notes[-1].items())
+        notes.append((rounds, census(given.device)))
+        line = "  ".join(f"{name} {count:,}" for name, count in notes[-1][1].items())
         print(f"{(time.monotonic() - begun) / 60:6.1f} min  {rounds:,} rounds  {line}", flush=True)
-    first, last = notes[len(notes) // 4], notes[-1]
+    first, last = next(found for at, found in notes if at >= rounds / 4), notes[-1][1]
     grown = {name: last[name] - first[name] for name in first}
     bad = [name for name, most in MOST.items() if grown[name] > most]
     print(f"{rounds:,} rounds in {given.minutes:g} minutes on {given.device}; grown since the first quarter: {grown}")
