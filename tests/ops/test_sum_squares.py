@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import formats
 import numpy as np
 import pytest
@@ -94,6 +96,14 @@ def test_norms_and_deviations_of_far_numbers(device: str) -> None:
         assert total.item() == pytest.approx(float(np.sqrt(2 * (exact**2).sum())))
     zero = dt.zeros(3, device=device, requires_grad=True)
     assert dt.autograd.grad(dt.norm(zero) + zero.std(), zero)[0].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("values", "correction"), [([3.0], 1), ([2.0, 2.0], 2), ([1.0, 2.0], 2), (3.0, 1)])
+def test_a_deviation_that_is_none_has_a_gradient_that_is_none(values: Any, correction: int, device: str) -> None:
+    x = dt.tensor(values, device=device, requires_grad=True)
+    for spread in (x.std(correction=correction), dt.std_mean(x, correction=correction)[0]):
+        assert not spread.isfinite()
+        assert dt.autograd.grad(spread, x)[0].isnan().all()
 
 
 def test_the_variance_of_large_equal_numbers(device: str) -> None:

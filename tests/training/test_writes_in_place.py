@@ -276,3 +276,13 @@ def test_views_of_an_array_that_was_detached_after_a_write(device: str) -> None:
     y.detach_()
     view = y[None]
     assert not view.requires_grad and not y.reshape(2, 1)[0].requires_grad
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_was_written_before_detach_gets_no_gradient_from_later_writes(device: str) -> None:
+    x = dt.tensor([2.0, 1.0, 3.0, -1.0], device=device, requires_grad=True)
+    y = x.clone()
+    y[2:] *= 3
+    y.detach_()
+    y[:2].mul_(x[2:])
+    assert dt.autograd.grad(y.square().sum(), x)[0].tolist() == [0, 0, 24, -2]

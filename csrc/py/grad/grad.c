@@ -277,6 +277,9 @@ py_detach_(PY_PARAMS)
     py_wait_for_readers(self);
     dt_node *before = x->node, *leaf = NULL;
     dt_error err;
+    if (x->storage != NULL && dt_has_history(x) && !dt_is_shared(x)) { /* nobody else sees that memory */
+        dt_history_end(x->storage);
+    }
     if (before != NULL && (before->flags & DT_NODE_LEAF) && !dt_has_history(x)) { /* it keeps its gradient */
         return set_wants(self, false) < 0 ? NULL : Py_NewRef(self);
     }

@@ -41,11 +41,12 @@ def variance(
         dims, keep = (0,), False
     count = math.prod(x.shape[d] for d in dims)
     distance = x - (x.mean(dims, keepdim=True) if count else 0)
-    total = _C._root_squares(distance, dims, keep) if root else _C._sum_squares(distance, dims, keep)
     rest = max(count - lost, 0)
-    if rest:
-        return total / (math.sqrt(rest) if root else rest)
-    return total / _C.zeros_like(total)
+    if root and rest:
+        return _C._root_squares(distance, dims, keep) / math.sqrt(rest)
+    total = _C._sum_squares(distance, dims, keep)
+    spread = total / rest if rest else total / _C.zeros_like(total)
+    return power(spread, 0.5) if root else spread  # of no number, as its gradient: that of a root of 0 is 0
 
 
 @takes_out
