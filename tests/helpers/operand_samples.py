@@ -206,7 +206,7 @@ SAMPLES: dict[str, Sample] = {
         own=("running_mean", "running_var", "weight", "bias"),
     ),
     "prelu": Sample({"input": f(2, 3), "weight": f(3)}, own=("weight",)),
-    "group_norm": Sample({"input": f(2, 4), "weight": f(4), "bias": f(4)}, {"num_groups": 2}),
+    "group_norm": Sample({"input": f(2, 4, 9), "weight": f(4), "bias": f(4)}, {"num_groups": 2}),
     "instance_norm": Sample(
         {"input": f(2, 3, 4), "running_mean": f(3), "running_var": f(3), "weight": f(3), "bias": f(3)}
     ),
