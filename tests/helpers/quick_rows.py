@@ -65,7 +65,7 @@ SLOW = {
     "test_explain_torch_rebound.py::test_a_script_that_nothing_catches": 0,
     "test_first_day.py::test_friction": 3,
     "test_files.py::test_ctrl_c_anywhere_leaves_the_old_file_or_the_new_one": 1,
-    "test_files.py::test_kill_anywhere_leaves_the_old_file_or_the_new_one": 1,
+    "test_files.py::test_kill_anywhere_leaves_the_old_file_or_the_new_one": 0,
     "test_fuzz.py::test_a_finding_is_replayed_by_its_line": 0,
     "test_fuzz.py::test_a_planted_bug_is_found": 0,
     "test_fuzz.py::test_each_kind_finds_a_planted_bug": 0,
