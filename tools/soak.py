@@ -9,18 +9,20 @@ status 1. With --leak a round keeps one array: that must be found.
 from __future__ import annotations
 
 import argparse
-import gc
 import io
-import os
 import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "helpers"))
+
+from census import census
 
 import devtensor as dt
 from devtensor import nn
 from devtensor.nn import functional
 from devtensor.utils.data import DataLoader, TensorDataset
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 MOST = {"resident": 2 << 20, "objects": 200, "blocks": 0, "device": 0}
 
 
@@ -86,23 +88,6 @@ class Experiment:
     def round(self) -> None:
         for part in (self.train, self.evaluate, self.move, self.save, self.mistakes):
             part()
-
-
-def census(device: str) -> dict[str, int]:
-    if device != "cpu":
-        dt.cuda.synchronize(device)
-    clear = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache  # 3.13 has the first
-    clear()
-    gc.collect()
-    with open("/proc/self/statm") as file:
-        resident = int(file.read().split()[1]) * PAGE
-    used = 0 if device == "cpu" else dt.cuda.memory_allocated(device)
-    return {
-        "resident": resident,
-        "objects": sys.getallocatedblocks(),
-        "blocks": dt._C._test.live_blocks(),
-        "device": used,
-    }
 
 
 def main() -> int:

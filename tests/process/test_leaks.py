@@ -5,48 +5,19 @@ DEVTENSOR_LEAK_CALLS=100000 is the long form; the everyday one makes fewer calls
 
 from __future__ import annotations
 
-import gc
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import failing_allocations
 import pytest
+from census import census
 from support import Built
 from test_errors import device_rows, dtype_rows, shape_rows
 
 import devtensor as dt
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 CALLS = int(os.environ.get("DEVTENSOR_LEAK_CALLS", "400"))
-
-
-def resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * PAGE
-
-
-def device_memory() -> int:
-    dt.cuda.synchronize("cuda:0")
-    return dt.cuda.memory_allocated("cuda:0")
-
-
-def clear_caches() -> None:
-    """The cache of type attributes keeps the names that pickle makes anew with each call, up to 4,096."""
-    newest = getattr(sys, "_clear_internal_caches", None)  # Python 3.13
-    (newest or sys._clear_type_cache)()
-
-
-def census() -> dict[str, int]:
-    clear_caches()
-    gc.collect()
-    return {
-        "device": device_memory(),  # first, as it waits for what is queued
-        "blocks": dt._C._test.live_blocks(),
-        "objects": sys.getallocatedblocks(),
-        "resident": resident(),
-    }
 
 
 def growth(call: Callable[[], Any], calls: int) -> dict[str, int]:

@@ -233,9 +233,9 @@ void
 cuda_weights_clear(cuda_device *d)
 {
     cuda_weights *table = &d->weights;
-    forget(table, NULL);
     pthread_mutex_lock(&table->lock);
     table->limit = table->most;
+    cuda_cache_remove_if(&table->cache, is_of, NULL);
     pthread_mutex_unlock(&table->lock);
 }
 

@@ -23,16 +23,28 @@ data_of(const dt_array *x)
     return x == NULL ? NULL : dt_array_data(x);
 }
 
+/* The first dimension of a row: of layer norm a row is normalised, else it has one weight. */
+static int
+first_of_row(const dt_normalize_params *params)
+{
+    switch (params->kind) {
+    case DT_NORM_CHANNELS:
+        return 2;
+    case DT_NORM_GROUPS:
+        return 3;
+    case DT_NORM_LAST:
+        break;
+    }
+    return params->lead;
+}
+
 static norm_job
 job_of(const dt_array *x, const dt_array *weight, const dt_normalize_params *params, dt_array *out)
 {
     norm_job job = {.x = data_of(x), .weight = data_of(weight), .out = dt_array_data(out), .params = params};
     job.parts = cpu_loops_here()->norm[x->dtype == DT_FLOAT64];
     job.n = 1;
-    for (int d = params->kind == DT_NORM_LAST       ? params->lead
-                 : params->kind == DT_NORM_CHANNELS ? 2
-                                                    : 3;
-         d < x->ndim; d++) {
+    for (int d = first_of_row(params); d < x->ndim; d++) {
         job.n *= x->shape[d];
     }
     job.each = params->kind == DT_NORM_GROUPS ? x->shape[2] : 1;

@@ -36,9 +36,9 @@ def variance(
         lost = _need_number(op, "correction", correction)
     dims = dims_over(op, input, dim, axis)
     keep = kept(op, keepdim, keepdims)
-    x = widened(input).reshape(1) if input.ndim == 0 else widened(input)
-    if input.ndim == 0:
-        dims, keep = (0,), False
+    x = widened(input)
+    if x.ndim == 0:
+        x, dims, keep = x.reshape(1), (0,), False
     count = math.prod(x.shape[d] for d in dims)
     distance = x - (x.mean(dims, keepdim=True) if count else 0)
     rest = max(count - lost, 0)
