@@ -1,8 +1,8 @@
 """The tests of threads and streams under ThreadSanitizer: python tools/thread_sanitizer.py [--folder F] [TEST ...]
 
 Builds the extension with DEVTENSOR_SANITIZE=thread (gcc and its libtsan) and runs each file in a process of its own.
-The interpreter is not instrumented, but its locks are seen, so that the GIL gives an order. First come programs whose
-threads write to one array at once: what they do is a race of their own, and must be reported, or nothing else counts.
+The interpreter is not instrumented, but its locks are seen, so that the GIL gives an order. First comes a program whose
+threads write to one array at once: what it does is a race of its own, and must be reported, or nothing else counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RACES = [
+RACES = [  # of the tests themselves; the first is seen in each run, the other in some
     "tests/cpu/test_threads.py::test_in_place_on_one_array_of_the_cpu",
     "tests/cpu/test_kept_weights.py::test_threads_that_ask_and_one_that_writes",
 ]
@@ -80,11 +80,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = (given.folder or Path(temporary)).resolve()
         library = build(folder)
-        for race in RACES:
-            if not reports(folder, library, race)[1]:
-                print(f"{race} has a race, which was not reported: this run is blind")
-                return 1
-        print("the races that were planted are reported", flush=True)
+        if not reports(folder, library, RACES[0])[1]:
+            print(f"{RACES[0]} has a race, which was not reported: this run is blind")
+            return 1
+        print("the race that was planted is reported", flush=True)
         bad, others = 0, [f"--deselect={race}" for race in RACES]
         for test in given.tests:
             said, found = reports(folder, library, *others, test)
