@@ -28,6 +28,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gpu_report
@@ -44,6 +45,7 @@ LEFT_OUT = """conformance cpu_loops cpu_memory cpu_products cuda_faults cuda_loa
 diagnosis_expressions docs docstrings gpu_check kernel_cache kernel_image kernel_source kernels mpi nn_torch notebook
 public_api pytest_foreign pytest_plugin reference source_rules torch_samples torch_signatures typing""".split()
 GRACE = 10  # seconds between an interrupt and the end
+HANGS = 40  # seconds after which a test shows where its threads stand
 
 
 class Check:
@@ -104,8 +106,10 @@ class Check:
         env |= {"DEVTENSOR_CUDA": "sim:1"} if self.dry else {"DEVTENSOR_TEST_DEVICES": "real"}
         return env | more
 
-    def step(self, command, name, argv, limit, **more):
-        """Runs one process with its log and its limit, unless it is finished already; its status, or "stopped"."""
+    def step(self, command, name, argv, limit, nothing=0, **more):
+        """Runs one process with its log and its limit, unless it is finished already; its status, or "stopped".
+
+        nothing: the exit status of a process that found nothing to do."""
         record = self.state / command / f"{name}.json"
         done = gpu_report.read(record)
         if done and done["status"] != "stopped":
@@ -131,7 +135,7 @@ class Check:
             with self.lock:
                 self.children.add(child)
             try:
-                status = "passed" if child.wait(limit) == 0 else "failed"
+                status = "passed" if child.wait(limit) in (0, nothing) else "failed"
             except subprocess.TimeoutExpired:
                 status = "timeout"
             finally:
@@ -196,9 +200,11 @@ class Check:
 
     def probe(self):
         report = str(ROOT / "tools" / "gpu_report.py")
-        self.step("probe", "facts", [sys.executable, report, "facts", str(self.state / "facts.json")], 60)
-        for name in PROBES:
-            self.step("probe", name, [sys.executable, str(ROOT / "tools" / "gpu_probe.py"), name], 60)
+        probe = str(ROOT / "tools" / "gpu_probe.py")
+        wanted = [("facts", [sys.executable, report, "facts", str(self.state / "facts.json")])]
+        wanted += [(name, [sys.executable, probe, name]) for name in PROBES]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(lambda one: self.step("probe", *one, 60), wanted))
         for path in self.also:
             if not path.stem.startswith("test_"):
                 self.step("probe", path.stem, [sys.executable, str(path)], 60)
@@ -218,6 +224,7 @@ class Check:
     def test(self, path, cores=None):
         junit = self.state / "suite" / f"{path.stem}.xml"
         argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--maxfail=50", f"--junitxml={junit}"]
+        argv += ["-m", "", "-o", f"faulthandler_timeout={HANGS}", *(["-k", "cuda"] if path not in self.also else [])]
         if TESTS not in path.parents:  # one of --also: with the suite's fixtures
             argv += [
                 "--rootdir",
@@ -232,7 +239,7 @@ class Check:
         pinned = ["taskset", "-c", cores] if cores and shutil.which("taskset") else []
         paths = os.pathsep.join((str(self.build / "lib"), str(TESTS)))
         more = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": paths}
-        self.step("suite", path.stem, [*pinned, *argv, str(path)], 240 * (10 if self.dry else 1), **more)
+        self.step("suite", path.stem, [*pinned, *argv, str(path)], 150 * (10 if self.dry else 1), nothing=5, **more)
 
     def suite(self):
         together, alone = self.files()
@@ -240,14 +247,13 @@ class Check:
         for path in [*(path for path in self.also if path.stem.startswith("test_")), *together]:
             waiting.put(path)
         cores = sorted(os.sched_getaffinity(0))
-        pairs = [f"{a},{b}" for a, b in zip(cores[::2], cores[1::2], strict=False)] or [str(cores[0])]
 
-        def work(pair):
+        def work(core):
             with contextlib.suppress(queue.Empty):
                 while not self.stopped:
-                    self.test(waiting.get_nowait(), pair)
+                    self.test(waiting.get_nowait(), str(core))
 
-        workers = [threading.Thread(target=work, args=(pair,)) for pair in pairs]
+        workers = [threading.Thread(target=work, args=(core,)) for core in cores]
         for worker in workers:
             worker.start()
         for worker in workers:

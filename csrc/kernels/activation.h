@@ -15,10 +15,8 @@
     }                                                                                                                  \
     DT_DEVICE F k_activate##suffix(F x, int activation)                                                                \
     {                                                                                                                  \
-        if (activation == K_ACTIVATION_RELU) {                                                                         \
-            return x <= 0 ? 0 : x;                                                                                     \
-        }                                                                                                              \
-        return activation == K_ACTIVATION_NONE ? x : k_gelu##suffix(x, activation);                                    \
+        const F kept = activation == K_ACTIVATION_RELU && x <= 0 ? 0 : x; /* no branch for the common two */           \
+        return activation <= K_ACTIVATION_RELU ? kept : k_gelu##suffix(x, activation);                                 \
     }
 K_ACTIVATE(float, f)
 K_ACTIVATE(double, )

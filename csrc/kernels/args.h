@@ -156,8 +156,9 @@ enum { K_ACTIVATION_NONE, K_ACTIVATION_RELU, K_ACTIVATION_GELU, K_ACTIVATION_GEL
 #define K_STRIP 4 /* results below each other, of one thread: they share rows of the image */
 /* Channels of a vector: 16 bytes, or 8 for the half types, whose sums would not fit the registers. */
 #define K_DEPTHWISE_WIDTH(itemsize) ((itemsize) == 8 ? 2 : 4)
-#define K_DEPTHWISE_SHARED 25600                            /* bytes for the filters of a block */
-enum { K_DEPTHWISE_ANY, K_DEPTHWISE_3X3, K_DEPTHWISE_5X5 }; /* the last two: stride and dilation 1 */
+#define K_DEPTHWISE_SHARED 25600 /* bytes for the filters of a block */
+/* Those with a size: dilation 1, and stride 1 unless said. */
+enum { K_DEPTHWISE_ANY, K_DEPTHWISE_3X3, K_DEPTHWISE_3X3_STEP_2, K_DEPTHWISE_5X5 };
 
 /* x (N, C, H, W), weight (C, R, S), out (N, C, P, Q): shape has N, P, Q. 2**lanes threads of a block take neighbouring
  * channels. Of the strips, N * rows * Q with rows of K_STRIP results, a block takes share. */
@@ -168,7 +169,6 @@ typedef struct {
     int64_t kernel[2], stride[2], padding[2], dilation[2];
     k_divisor divisor[2]; /* of rows and Q */
     int32_t form, lanes, wide, activation;
-    int32_t vector; /* neighbouring channels are aligned vectors */
 } k_depthwise_args;
 
 #define K_SKINNY_SUMS                                                                                                  \

@@ -2,10 +2,6 @@
 #include "activation.h"
 #include "index.h"
 
-#undef DT_ROOM
-#define DT_ROOM , 2
 #define DT_EACH "../kernels/depthwise.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH
-#undef DT_ROOM
-#define DT_ROOM

@@ -453,12 +453,15 @@ test_depthwise(void)
                               .dilation = {dilation, dilation},
                               .lanes = form % 4,
                               .wide = 1,
-                              .activation = K_ACTIVATION_RELU,
-                              .vector = last};
+                              .activation = K_ACTIVATION_RELU};
         a.strips = n * a.rows * q;
         a.share = 20;
-        a.form = stride > 1 || dilation > 1 ? K_DEPTHWISE_ANY : taps == 3 ? K_DEPTHWISE_3X3 : K_DEPTHWISE_5X5;
-        run_all("k_depthwise_float32", &a, out, (size_t)(n * c * p * q) * 4, "depthwise");
+        a.form = dilation > 1               ? K_DEPTHWISE_ANY
+                 : taps == 3                ? (stride == 1 ? K_DEPTHWISE_3X3 : K_DEPTHWISE_3X3_STEP_2)
+                 : taps == 5 && stride == 1 ? K_DEPTHWISE_5X5
+                                            : K_DEPTHWISE_ANY;
+        run_all(last ? "k_depthwise_float32" : "k_depthwise_planes_float32", &a, out, (size_t)(n * c * p * q) * 4,
+                "depthwise");
         int right = 1;
         for (int64_t i = 0; i < n * c * p * q; i++) {
             int64_t b = i / (c * p * q), ch = i / (p * q) % c, y = i / q % p, z = i % q;

@@ -42,24 +42,36 @@ has_vectors(const dt_array *a, int64_t width)
 static int32_t
 form_of(const dt_conv2d_params *p, const int64_t *kernel)
 {
-    bool unit = p->stride[0] == 1 && p->stride[1] == 1 && p->dilation[0] == 1 && p->dilation[1] == 1;
-    if (!unit || kernel[0] != kernel[1]) {
+    int64_t stride = p->stride[0];
+    if (kernel[0] != kernel[1] || p->stride[1] != stride || p->dilation[0] != 1 || p->dilation[1] != 1) {
         return K_DEPTHWISE_ANY;
     }
-    return kernel[0] == 3 ? K_DEPTHWISE_3X3 : kernel[0] == 5 ? K_DEPTHWISE_5X5 : K_DEPTHWISE_ANY;
+    if (kernel[0] == 3 && stride <= 2) {
+        return stride == 1 ? K_DEPTHWISE_3X3 : K_DEPTHWISE_3X3_STEP_2;
+    }
+    return kernel[0] == 5 && stride == 1 ? K_DEPTHWISE_5X5 : K_DEPTHWISE_ANY;
 }
 
-/* Threads across channels: 32 vectors of them, or few where channels are far apart and the image is small. */
+/* Of all threads across channels, an eighth may have none. */
+static bool
+wastes(int64_t vectors, int32_t lanes)
+{
+    int64_t rounded = ((vectors - 1) >> lanes) + 1;
+    return (rounded << lanes) - vectors > vectors / 8;
+}
+
+/* Threads across channels: up to 32 vectors of them, or few where channels are far apart and the image is small. */
 static int32_t
 lanes_of(const k_depthwise_args *args, bool channels_last, int width, size_t compute)
 {
     int32_t lanes = 0;
-    int64_t ntaps = args->kernel[0] * args->kernel[1];
-    while (lanes < (channels_last ? 5 : 3) && (INT64_C(1) << lanes) * width < args->channels &&
+    int64_t ntaps = args->kernel[0] * args->kernel[1], vectors = (args->channels - 1) / width + 1;
+    while (lanes < (channels_last ? 5 : 3) && (INT64_C(1) << lanes) < vectors &&
            (channels_last || args->strips < (CUDA_THREADS >> lanes))) {
         lanes++;
     }
-    while (lanes > 0 && ((ntaps * width) << lanes) * (int64_t)compute > K_DEPTHWISE_SHARED) {
+    while (lanes > 0 && (((ntaps * width) << lanes) * (int64_t)compute > K_DEPTHWISE_SHARED ||
+                         (channels_last && wastes(vectors, lanes)))) {
         lanes--;
     }
     return lanes;
@@ -71,10 +83,13 @@ cuda_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, 
 {
     cuda_device *d;
     CUfunction function;
+    int64_t width = K_DEPTHWISE_WIDTH(dt_itemsize((dt_dtype)out->dtype));
+    bool vectors = has_vectors(x, width) && has_vectors(out, width);
     k_depthwise_args args = {.activation = (int32_t)params->activation};
     dt_dtype dtype = (dt_dtype)out->dtype;
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
-    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_depthwise, dtype, &function, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, vectors ? CUDA_KERNEL_depthwise : CUDA_KERNEL_depthwise_planes, dtype,
+                         &function, err));
     args.x = cuda_operand(x);
     args.weight = cuda_operand(weight);
     args.out = cuda_operand(out);
@@ -103,10 +118,9 @@ cuda_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, 
     args.divisor[1] = cuda_divisor(args.shape[2]);
     args.form = form_of(params, args.kernel);
     args.wide = !cuda_array_fits_narrow(x) || !cuda_array_fits_narrow(out);
-    int64_t width = K_DEPTHWISE_WIDTH(dt_itemsize(dtype));
-    args.vector = has_vectors(x, width) && has_vectors(out, width);
-    args.lanes = lanes_of(&args, out->strides[1] == 1, args.vector ? (int)width : 1, dtype == DT_FLOAT64 ? 8 : 4);
-    int64_t group = (args.vector ? width : 1) << args.lanes, groups = (args.channels - 1) / group + 1;
+    width = vectors ? width : 1;
+    args.lanes = lanes_of(&args, out->strides[1] == 1, (int)width, dtype == DT_FLOAT64 ? 8 : 4);
+    int64_t group = width << args.lanes, groups = (args.channels - 1) / group + 1;
     /* a block brings its filters once: as many blocks as fill the device, with whole rounds of strips each */
     int64_t blocks = ((int64_t)d->multiprocessors * SHARES_PER_MULTIPROCESSOR - 1) / groups + 1;
     int64_t least = (CUDA_THREADS >> args.lanes), share = (args.strips - 1) / blocks + 1;

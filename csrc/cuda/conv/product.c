@@ -141,18 +141,6 @@ transposed(const dt_array *x)
     return t;
 }
 
-/* bias with the shape of out. */
-static dt_array
-over_channels(const dt_array *bias, const dt_array *out)
-{
-    dt_array wide = *out;
-    memset(wide.strides, 0, sizeof(wide.strides));
-    wide.storage = bias->storage;
-    wide.offset = bias->offset;
-    wide.strides[1] = bias->strides[0];
-    return wide;
-}
-
 /* ---------------------------------------------------------------- the product */
 
 /* filters (K, elements), windows (N, P * Q, elements) */
@@ -177,7 +165,8 @@ multiply_windows(cuda_device *d, const dt_array *filters, const dt_array *window
     const dt_array columns = transposed(windows);
     params.activation = DT_ACTIVATION_NONE;
     if (bias != NULL) { /* cuBLASLt adds one along rows only */
-        const dt_array planes = over_channels(bias, out);
+        dt_array planes;
+        cuda_along(bias, 1, out, &planes);
         params.beta = 1.0;
         DT_TRY(cuda_copy_within(d, &planes, out, err));
     }

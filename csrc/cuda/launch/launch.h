@@ -31,6 +31,7 @@
     X(permutation)                                                                                                     \
     X(transpose)                                                                                                       \
     X(depthwise)                                                                                                       \
+    X(depthwise_planes)                                                                                                \
     X(skinny)                                                                                                          \
     X(small_matmul)                                                                                                    \
     X(dot)                                                                                                             \

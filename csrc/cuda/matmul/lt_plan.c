@@ -15,7 +15,6 @@ typedef struct {
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulHeuristicResult_t algorithms[MAX_ALGORITHMS];
     int nalgorithms, chosen;
-    bool apart; /* the library has no algorithm that adds the bias and applies the activation too */
 } lt_plan;
 
 size_t
@@ -146,31 +145,18 @@ search(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, bool w
     return DT_OK;
 }
 
-/* Drops the epilogue, and asks again. */
+/* Fills nalgorithms; leaves 0 where there are none with the epilogue. */
 static dt_status
-search_apart(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, dt_error *err)
-{
-    p->apart = true;
-    p->chosen = 0;
-    DT_TRY(set_epilogue(d, p, false, DT_ACTIVATION_NONE, err));
-    return search(d, p, preference, false, err);
-}
-
-/* Fills nalgorithms, first with the epilogue if with_epilogue. */
-static dt_status
-find_algorithms(cuda_device *d, const lt_key *key, bool with_epilogue, lt_plan *p, dt_error *err)
+find_algorithms(cuda_device *d, const lt_key *key, lt_plan *p, dt_error *err)
 {
     cublasLtMatmulPreference_t preference = NULL;
     CUDA_TRY(d, cublasLtMatmulPreferenceCreate, (&preference));
     dt_status rc = set_preference(d, key, preference, err);
-    if (rc == DT_OK && with_epilogue) {
+    if (rc == DT_OK) {
         rc = search(d, p, preference, has_epilogue(key), err);
     }
-    if (rc == DT_OK && p->nalgorithms == 0 && has_epilogue(key)) {
-        rc = search_apart(d, p, preference, err);
-    }
     (void)cu.cublasLtMatmulPreferenceDestroy(preference);
-    if (rc == DT_OK && p->nalgorithms == 0) {
+    if (rc == DT_OK && p->nalgorithms == 0 && !has_epilogue(key)) {
         rc = cuda_fail(d, DT_API_cublasLtMatmulAlgoGetHeuristic, CUBLAS_STATUS_NOT_SUPPORTED, err);
     }
     return rc;
@@ -184,7 +170,7 @@ fill_plan(cuda_device *d, const lt_key *key, CUdeviceptr bias, lt_plan *p, dt_er
     if (key->has_bias) {
         DT_TRY(set_bias(d, p, bias, err));
     }
-    return find_algorithms(d, key, true, p, err);
+    return find_algorithms(d, key, p, err);
 }
 
 /* The plan for key, ready for this bias; the library lock is held. */
@@ -193,7 +179,7 @@ find_plan(cuda_device *d, const lt_key *key, CUdeviceptr bias, lt_plan **out, dt
 {
     *out = cuda_cache_find(&d->matmuls, key);
     if (*out != NULL) {
-        return key->has_bias && !(*out)->apart ? set_bias(d, *out, bias, err) : DT_OK;
+        return key->has_bias ? set_bias(d, *out, bias, err) : DT_OK;
     }
     lt_plan *p = dt_calloc(1, sizeof(*p));
     if (p == NULL) {
@@ -247,7 +233,7 @@ run_algorithms(cuda_device *d, const lt_key *key, const lt_operands *x, lt_plan 
 }
 
 static dt_status
-run_locked(cuda_device *d, const lt_key *key, const lt_operands *x, bool *apart, dt_error *err)
+run_locked(cuda_device *d, const lt_key *key, const lt_operands *x, bool *refused, dt_error *err)
 {
     lt_plan *p;
     CUdeviceptr workspace;
@@ -259,17 +245,10 @@ run_locked(cuda_device *d, const lt_key *key, const lt_operands *x, bool *apart,
         DT_TRY(cuda_give_back(d, err));
         status = run_algorithms(d, key, x, p, workspace);
     }
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED && has_epilogue(key) && !p->apart) { /* all of them refused to run */
-        p->nalgorithms = 0;
-        dt_status rc = find_algorithms(d, key, false, p, err);
-        if (rc == DT_OK) {
-            status = run_algorithms(d, key, x, p, workspace);
-        } else {
-            cuda_cache_remove(&d->matmuls, key);
-            return rc;
-        }
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && has_epilogue(key)) { /* there is none, or all refused to run */
+        *refused = true;
+        return DT_OK;
     }
-    *apart = *apart || p->apart;
     if (p->chosen == p->nalgorithms) { /* asked anew the next time */
         cuda_cache_remove(&d->matmuls, key);
     }
@@ -284,7 +263,7 @@ alignment(CUdeviceptr address, int64_t stride, int64_t dtype)
 }
 
 dt_status
-cuda_lt_run(cuda_device *device, const lt_key *key, const lt_operands *x, bool *apart, dt_error *err)
+cuda_lt_run(cuda_device *device, const lt_key *key, const lt_operands *x, bool *refused, dt_error *err)
 {
     lt_key full = *key;
     full.a_alignment = alignment(x->a, key->a_stride, key->dtype);
@@ -295,7 +274,7 @@ cuda_lt_run(cuda_device *device, const lt_key *key, const lt_operands *x, bool *
         full.d_alignment = bias < full.d_alignment ? bias : full.d_alignment;
     }
     pthread_mutex_lock(&device->library_lock);
-    dt_status rc = run_locked(device, &full, x, apart, err);
+    dt_status rc = run_locked(device, &full, x, refused, err);
     pthread_mutex_unlock(&device->library_lock);
     return rc;
 }

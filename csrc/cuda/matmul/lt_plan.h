@@ -20,9 +20,9 @@ typedef struct {
     double alpha, beta;
 } lt_operands;
 
-/* c = activation(alpha * a @ b + beta * c + bias). *apart becomes true where the library has no algorithm that adds the
- * bias and applies the activation too: both are then left to the caller. */
-dt_status cuda_lt_run(cuda_device *device, const lt_key *key, const lt_operands *operands, bool *apart,
+/* c = activation(alpha * a @ b + beta * c + bias). Where the library has no algorithm that adds the bias and applies
+ * the activation too, *refused becomes true and c stays as it is. */
+dt_status cuda_lt_run(cuda_device *device, const lt_key *key, const lt_operands *operands, bool *refused,
                       dt_error *err) DT_MUST_CHECK;
 
 #endif

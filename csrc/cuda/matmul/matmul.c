@@ -113,9 +113,10 @@ matrix_close(matrix *x)
 typedef struct {
     cuda_device *device;
     lt_key key;
-    const dt_matmul_params *params;
-    CUdeviceptr bias;
-    bool apart; /* bias and activation are left for the end */
+    const dt_array *bias, *out;
+    double alpha, beta;
+    bool refused; /* a library does not add the bias and apply the activation in the call */
+    bool apart;   /* the activation is left for the end */
 } product;
 
 /* Elements that one call of a library may have to count: a test lowers it. */
@@ -159,20 +160,51 @@ run_piece(product *x, const lt_operands *all, const piece *p, dt_error *err)
     o.b += (CUdeviceptr)((t * key.b_stride + (key.b_transposed ? n * key.b_ld + k : k * key.b_ld + n)) * itemsize);
     o.c += (CUdeviceptr)((t * key.c_stride + m * key.c_ld + n) * itemsize);
     o.bias += key.has_bias ? (CUdeviceptr)(n * itemsize) : 0;
-    o.beta = k > 0 ? 1 : o.beta;
+    o.alpha = x->alpha;
+    o.beta = k > 0 ? 1 : x->beta;
     /* a matrix of one row has any distance between rows */
     key.a_ld = (key.a_transposed ? key.k : key.m) == 1 ? (key.a_transposed ? key.m : key.k) : key.a_ld;
     key.b_ld = (key.b_transposed ? key.n : key.k) == 1 ? (key.b_transposed ? key.k : key.n) : key.b_ld;
     key.c_ld = key.m == 1 ? key.n : key.c_ld;
-    return cuda_lt_run(x->device, &key, &o, &x->apart, err);
+    return cuda_lt_run(x->device, &key, &o, &x->refused, err);
 }
 
-static void
-finish_apart(product *x)
+/* out = beta * out + bias; of a beta of 0 nothing of out remains. */
+static dt_status
+begin(cuda_device *device, const dt_array *bias, double beta, dt_array *out, dt_error *err)
 {
+    const dt_scalar factor = dt_scalar_float(beta);
+    if (beta == 0 && bias != NULL) {
+        dt_array wide;
+        cuda_along(bias, out->ndim - 1, out, &wide);
+        return cuda_copy_within(device, &wide, out, err);
+    }
+    if (beta == 0) {
+        return cuda_fill(out, &factor, err);
+    }
+    if (beta != 1) {
+        dt_array number;
+        dt_immediate(&factor, (dt_dtype)out->dtype, &number);
+        DT_TRY(cuda_binary(DT_BINARY_mul, NULL, out, &number, out, err));
+    }
+    return cuda_epilogue(bias, out->ndim - 1, DT_ACTIVATION_NONE, out, err);
+}
+
+/* Does without the library's bias and activation. The sums begin with the bias: added to rounded sums it would be
+ * rounded once more. */
+static dt_status
+do_apart(product *x, dt_error *err)
+{
+    dt_array out = *x->out;
     x->apart = true;
-    x->key.has_bias = 0;
     x->key.activation = DT_ACTIVATION_NONE;
+    if (!x->key.has_bias) {
+        return DT_OK;
+    }
+    DT_TRY(begin(x->device, x->bias, x->beta, &out, err));
+    x->key.has_bias = 0;
+    x->beta = 1;
+    return DT_OK;
 }
 
 /* One call where the sizes fit in 32 bits and the batch in a grid; else as many as it takes. Sums over a longer k meet
@@ -185,11 +217,14 @@ run_pieces(product *x, const lt_operands *o, dt_error *err)
     piece p = {{0}, {0}};
     if (sizes[0] <= limits[0] && sizes[1] <= limits[1] && sizes[2] <= limits[2] && sizes[3] <= limits[3]) {
         memcpy(p.size, sizes, sizeof(sizes));
+        DT_TRY(run_piece(x, o, &p, err));
+        if (!x->refused) {
+            return DT_OK;
+        }
+        DT_TRY(do_apart(x, err));
         return run_piece(x, o, &p, err);
     }
-    if (!x->apart) {
-        finish_apart(x);
-    }
+    DT_TRY(do_apart(x, err));
     for (;;) {
         for (int i = 0; i < 4; i++) {
             p.size[i] = fewer(limits[i], sizes[i] - p.at[i]);
@@ -321,7 +356,7 @@ run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, const
 {
     int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->key.dtype), times = walk->numel / x->key.batch;
     if (times > 1) { /* all of them with bias and activation, or none */
-        finish_apart(x);
+        DT_TRY(do_apart(x, err));
     }
     for (int64_t i = 0; i < times; i++) {
         int64_t at[3] = {0, 0, 0}, rest = i;
@@ -331,30 +366,20 @@ run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, const
             }
             rest /= walk->shape[d];
         }
-        const lt_operands operands = {cuda_address(a->array) + (CUdeviceptr)at[1],
-                                      cuda_address(b->array) + (CUdeviceptr)at[2],
-                                      cuda_address(c->array) + (CUdeviceptr)at[0],
-                                      x->bias,
-                                      x->params->alpha,
-                                      x->params->beta};
+        const lt_operands operands = {.a = cuda_address(a->array) + (CUdeviceptr)at[1],
+                                      .b = cuda_address(b->array) + (CUdeviceptr)at[2],
+                                      .c = cuda_address(c->array) + (CUdeviceptr)at[0],
+                                      .bias = x->bias != NULL ? cuda_address(x->bias) : 0};
         DT_TRY(run_pieces(x, &operands, err));
     }
     return DT_OK;
 }
 
-/* A product over nothing: activation(beta * out + bias). */
-static dt_status
-scale_only(const dt_array *bias, const dt_matmul_params *params, dt_array *out, dt_error *err)
+/* cuBLASLt's GELU is the tanh form, with some 32 bits in float64; its ReLU is max(x, 0), which may lose a NaN. */
+static bool
+has_activation(dt_activation activation, dt_dtype dtype)
 {
-    dt_scalar beta = dt_scalar_float(params->beta);
-    if (params->beta == 0) {
-        DT_TRY(cuda_fill(out, &beta, err));
-    } else if (params->beta != 1) {
-        dt_array factor;
-        dt_immediate(&beta, (dt_dtype)out->dtype, &factor);
-        DT_TRY(cuda_binary(DT_BINARY_mul, NULL, out, &factor, out, err));
-    }
-    return cuda_epilogue(bias, out->ndim - 1, params->activation, out, err);
+    return activation == DT_ACTIVATION_NONE || (activation == DT_ACTIVATION_GELU_TANH && dtype != DT_FLOAT64);
 }
 
 static dt_status
@@ -362,19 +387,17 @@ multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, m
          dt_error *err)
 {
     dt_walk walk;
-    product x = {.device = d, .params = params, .bias = bias ? cuda_address(bias) : 0};
+    product x = {.device = d, .bias = bias, .out = c->array, .alpha = params->alpha, .beta = params->beta};
     dt_array out = *c->array;
-    /* cuBLASLt's GELU is the tanh form; its ReLU is max(x, 0), which may lose a NaN */
-    bool is_apart = params->activation == DT_ACTIVATION_GELU || params->activation == DT_ACTIVATION_RELU;
+    x.apart = !has_activation(params->activation, (dt_dtype)out.dtype);
     x.key.dtype = out.dtype;
     x.key.tf32 = out.dtype == DT_FLOAT32 && dt_allow_tf32();
     x.key.has_bias = bias != NULL;
-    x.key.activation = is_apart ? DT_ACTIVATION_NONE : params->activation;
+    x.key.activation = x.apart ? DT_ACTIVATION_NONE : params->activation;
     lay_out_product(&x, a, b, c, &walk);
     DT_TRY(join_batches(&x, a, b, c, &walk, err));
     DT_TRY(run_batches(&x, a, b, c, &walk, err));
-    return cuda_epilogue(x.apart ? bias : NULL, out.ndim - 1,
-                         x.apart || is_apart ? params->activation : DT_ACTIVATION_NONE, &out, err);
+    return cuda_epilogue(NULL, 0, x.apart ? params->activation : DT_ACTIVATION_NONE, &out, err);
 }
 
 dt_status
@@ -384,8 +407,10 @@ cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt
     cuda_device *d;
     matrix left = {0}, right = {0}, result = {0};
     cuda_temporary bias_copy = CUDA_TEMPORARY_EMPTY;
-    if (a->shape[a->ndim - 1] == 0) {
-        return scale_only(bias, params, out, err);
+    if (a->shape[a->ndim - 1] == 0) { /* a product over nothing */
+        DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+        DT_TRY(begin(d, bias, params->beta, out, err));
+        return cuda_epilogue(NULL, 0, params->activation, out, err);
     }
     if (cuda_dot_applies(a, bias, params, out)) {
         return cuda_dot(a, b, out, err);

@@ -37,6 +37,9 @@ dt_status cuda_dot(const dt_array *a, const dt_array *b, dt_array *out, dt_error
 
 /* ---------------------------------------------------------------- epilogue.c */
 
+/* wide is bias with the shape of out: it runs along dimension dim. */
+void cuda_along(const dt_array *bias, int dim, const dt_array *out, dt_array *wide);
+
 /* out = activation(out + bias) in place, by kernels; bias, or NULL, runs along dimension dim. */
 dt_status cuda_epilogue(const dt_array *bias, int dim, dt_activation activation, dt_array *out,
                         dt_error *err) DT_MUST_CHECK;
