@@ -101,6 +101,22 @@ typedef struct {
     int32_t log;
 } k_softmax_grad_args;
 
+#define K_NORMALIZE_KEEP 64 /* bytes that a thread keeps of its row */
+
+/* out = (x - mean) / sqrt(variance + eps) * weight + bias for each of rows of n, which lie one after the other; without
+ * centred the mean counts as 0. 2**lanes threads a row. pixels 0: weight and bias go along the row; else a row has each
+ * channels of so many pixels, and weight and bias the channels of so many groups. Their address is 0 where there are
+ * none. */
+typedef struct {
+    k_operand x, weight, bias, out;
+    int64_t rows, n, groups, each, pixels;
+    double eps;
+    int32_t lanes, centred;
+    int32_t kept;   /* each thread keeps its part of a row, so that x is read once */
+    int32_t vector; /* rows, weight and bias are whole vectors, aligned */
+    int32_t narrow; /* n fits 32 bits */
+} k_normalize_args;
+
 #define K_SCAN_EACH 8        /* elements of a lane, one after another */
 #define K_SCAN_PART_BYTES 32 /* of what a split comes to, at most */
 

@@ -75,6 +75,16 @@ of_softmax(list *l, const void *args)
 }
 
 static void
+of_normalize(list *l, const void *args)
+{
+    const k_normalize_args *a = args;
+    reads(l, &a->x);
+    reads(l, &a->weight);
+    reads(l, &a->bias);
+    writes(l, &a->out);
+}
+
+static void
 of_softmax_grad(list *l, const void *args)
 {
     const k_softmax_grad_args *a = args;
@@ -265,6 +275,7 @@ static const struct {
     const char *name;
     void (*of)(list *l, const void *args);
 } families[] = {
+    {"k_normalize_", of_normalize},
     {"k_softmax_grad_", of_softmax_grad},
     {"k_softmax_", of_softmax},
     {"k_log_softmax_", of_softmax},

@@ -1,4 +1,5 @@
-/* test_kernels_order.c: scan.cu and sort_rows.cu, with all threads of a block (emulate.h). */
+/* test_kernels_order.c: what goes along rows: normalize.cu, scan.cu and sort_rows.cu, with all threads of a block
+ * (emulate.h). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +10,74 @@
 #define DT_ONLY_float32
 #define DT_ONLY_float64
 #define DT_ONLY_uint8
+#include "../../csrc/kernels/normalize.cu"
 #include "../../csrc/kernels/scan.cu"
 #include "../../csrc/kernels/sort_rows.cu"
 
 #include "emulate.h"
+
+/* ---------------------------------------------------------------- normalisation */
+
+static int
+is_normalized(const k_normalize_args *a, const float *x, const float *weight, const float *bias, const float *out)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < a->n; i++) {
+            sum += x[r * a->n + i];
+        }
+        const double mean = a->centred ? sum / (double)a->n : 0;
+        for (int64_t i = 0; i < a->n; i++) {
+            squares += (x[r * a->n + i] - mean) * (x[r * a->n + i] - mean);
+        }
+        for (int64_t i = 0; i < a->n; i++) {
+            const int64_t at = a->pixels ? r % a->groups * a->each + i / a->pixels : i;
+            const double want =
+                (x[r * a->n + i] - mean) / sqrt(squares / (double)a->n + a->eps) * weight[at] + bias[at];
+            if (!(fabs(out[r * a->n + i] - want) <= 1e-5 * (fabs(want) + 1))) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+static void
+test_normalize(void)
+{
+    static const int64_t shapes[][4] = {/* rows, n, groups, pixels */
+                                        {1, 1, 0, 0},    {5, 8, 0, 0},   {37, 100, 0, 0}, {3, 4096, 0, 0},
+                                        {2, 9001, 0, 0}, {6, 36, 3, 12}, {4, 35, 2, 7},   {2, 9000, 2, 1500}};
+    for (int s = 0; s < 8; s++) {
+        for (int form = 0; form < 8; form++) {
+            const int64_t rows = shapes[s][0], n = shapes[s][1], pixels = shapes[s][3];
+            const int lanes = form / 2 == 0 ? 0 : form / 2 == 1 ? 3 : form / 2 == 2 ? 5 : 8;
+            float *x = numbers(rows * n, 1), *weight = numbers(n + 64, 1), *bias = numbers(n + 64, 1);
+            float *out = calloc((size_t)(rows * n), 4);
+            const k_normalize_args a = {.x = operand(x),
+                                        .weight = operand(weight),
+                                        .bias = operand(bias),
+                                        .out = operand(out),
+                                        .rows = rows,
+                                        .n = n,
+                                        .groups = shapes[s][2],
+                                        .each = pixels ? n / pixels : 0,
+                                        .pixels = pixels,
+                                        .eps = 1e-5,
+                                        .lanes = lanes,
+                                        .centred = form % 2,
+                                        .kept = n <= (K_NORMALIZE_KEEP / 4) << lanes,
+                                        .vector = n % 4 == 0,
+                                        .narrow = form % 4 < 2};
+            run_all("k_normalize_float32", &a, out, (size_t)(rows * n) * 4, "normalize");
+            check(is_normalized(&a, x, weight, bias, out), "values of normalize");
+            free(x);
+            free(weight);
+            free(bias);
+            free(out);
+        }
+    }
+}
 
 /* ---------------------------------------------------------------- scans */
 
@@ -231,6 +296,7 @@ int
 main(void)
 {
     emulation_open();
+    test_normalize();
     test_scans();
     test_far_scans();
     test_sort_float("k_sort_rows_float32", 1);

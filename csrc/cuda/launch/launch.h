@@ -19,6 +19,7 @@
     X(cummin)                                                                                                          \
     X(sort_rows)                                                                                                       \
     X(softmax_grad)                                                                                                    \
+    X(normalize)                                                                                                       \
     X(attention)                                                                                                       \
     X(max_pool2d)                                                                                                      \
     X(max_pool2d_grad)                                                                                                 \

@@ -25,6 +25,15 @@ def widened(x: DeviceArray) -> DeviceArray:
     return x.to(_C.float32) if x.dtype in _HALVES else x
 
 
+def for_kernel(*arrays: DeviceArray | None) -> list[DeviceArray | None]:
+    """What a kernel of many steps takes: widened, or where no gradient is recorded on a GPU, whose kernels widen what
+    they read, as they are."""
+    given = [a for a in arrays if a is not None]
+    if given[0].is_cuda and not (_C.is_grad_enabled() and any(a.requires_grad for a in given)):
+        return list(arrays)
+    return [None if a is None else widened(a) for a in arrays]
+
+
 def need_sizes(op: str, name: str, value: object) -> tuple[int, ...]:
     """value, an int or a sequence of them, as a tuple. Raises RuntimeError for a negative one."""
     sizes = _need_ints(op, name, value)

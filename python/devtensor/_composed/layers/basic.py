@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_number, conv2d
-from devtensor._composed.arguments import dims_of, need_array, need_sizes, widened
+from devtensor._composed.arguments import dims_of, for_kernel, need_array, need_sizes, widened
 from devtensor._composed.reductions.moments import norm
 from devtensor._diagnosis import watching
 from devtensor._dtypes.autocast import autocasts
@@ -193,13 +193,7 @@ def layer_norm(
     for i, array in enumerate(arrays[1:], 1):
         if array is not None:
             _C._check_shape("layer_norm", names, arrays, i, shape)
-    x, dims = widened(input), tuple(range(lead, input.ndim))
-    if not x.is_cuda:
-        wide = [None if a is None else widened(a) for a in (weight, bias)]
-        return _C._layer_norm(x, wide[0], wide[1], lead, eps, True).to(input.dtype)
-    distance = x - x.mean(dims, keepdim=True)
-    result = distance * (distance.square().mean(dims, keepdim=True) + eps).rsqrt()
-    return _affine(result, weight, bias).to(input.dtype)
+    return _C._layer_norm(*for_kernel(input, weight, bias), lead, eps, True).to(input.dtype)
 
 
 def normalize(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
-from devtensor._composed.arguments import need_sizes, widened
+from devtensor._composed.arguments import for_kernel, need_sizes, widened
 from devtensor._composed.layers.basic import _affine, _update, batch_norm, need_both_running
 from devtensor._composed.shapes.arrange import pad
 from devtensor._dtypes.autocast import autocasts
@@ -55,11 +55,12 @@ def _of_groups(
 ) -> DeviceArray:
     n, channels, *rest = input.shape
     pixels = math.prod(rest)
-    if input.is_cuda or pixels < _FEW:
+    if pixels < _FEW and not input.is_cuda:
         return _normalised(input, groups, weight, bias, eps)[0]
     each = channels // groups
-    scale, shift = (None if a is None else widened(a).reshape(groups, each) for a in (weight, bias))
-    result = _C._group_norm(widened(input).reshape(n, groups, each, pixels), scale, shift, eps)
+    x, scale, shift = for_kernel(input, weight, bias)
+    scale, shift = (None if a is None else a.reshape(groups, each) for a in (scale, shift))
+    result = _C._group_norm(x.reshape(n, groups, each, pixels), scale, shift, eps)
     return result.reshape(input.shape).to(input.dtype)
 
 
@@ -180,14 +181,10 @@ def rms_norm(
     _C._check_shape(op, names, arrays, 0, [-1] * lead + list(shape))
     if weight is not None:
         _C._check_shape(op, names, arrays, 1, shape)
-    x = widened(input)
     if small is None:
-        small = _EPSILON.get(x.dtype, 2.0**-23)
-    if not x.is_cuda:
-        wide = None if weight is None else widened(weight)
-        return _C._rms_norm(x, wide, None, lead, small, False).to(input.dtype)
-    result = x * (x.square().mean(tuple(range(lead, input.ndim)), keepdim=True) + small).rsqrt()
-    return (result if weight is None else result * weight).to(input.dtype)
+        small = _EPSILON.get(input.dtype, 2.0**-23)
+    x, wide = for_kernel(input, weight)
+    return _C._rms_norm(x, wide, None, lead, small, False).to(input.dtype)
 
 
 def local_response_norm(
