@@ -117,6 +117,13 @@ typedef struct {
     int32_t narrow; /* n fits 32 bits */
 } k_normalize_args;
 
+/* own: the product with h, x: that with the input, (n, gates * size), state (n, size), grad (n, size), of an LSTM (2,
+ * n, size); rows of neighbours, so many elements apart. */
+typedef struct {
+    k_operand own, x, state, grad, out;
+    int64_t n, size, own_stride, x_stride, state_stride, grad_stride, grad_next;
+} k_cell_args;
+
 #define K_SCAN_EACH 8        /* elements of a lane, one after another */
 #define K_SCAN_PART_BYTES 32 /* of what a split comes to, at most */
 

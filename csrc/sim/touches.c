@@ -75,6 +75,17 @@ of_softmax(list *l, const void *args)
 }
 
 static void
+of_cell(list *l, const void *args)
+{
+    const k_cell_args *a = args;
+    reads(l, &a->own);
+    reads(l, &a->x);
+    reads(l, &a->state);
+    reads(l, &a->grad);
+    writes(l, &a->out);
+}
+
+static void
 of_normalize(list *l, const void *args)
 {
     const k_normalize_args *a = args;
@@ -276,6 +287,8 @@ static const struct {
     void (*of)(list *l, const void *args);
 } families[] = {
     {"k_normalize_", of_normalize},
+    {"k_lstm_", of_cell},
+    {"k_gru_", of_cell},
     {"k_softmax_grad_", of_softmax_grad},
     {"k_softmax_", of_softmax},
     {"k_log_softmax_", of_softmax},

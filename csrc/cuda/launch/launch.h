@@ -20,6 +20,10 @@
     X(sort_rows)                                                                                                       \
     X(softmax_grad)                                                                                                    \
     X(normalize)                                                                                                       \
+    X(lstm)                                                                                                            \
+    X(gru)                                                                                                             \
+    X(lstm_grad)                                                                                                       \
+    X(gru_grad)                                                                                                        \
     X(attention)                                                                                                       \
     X(max_pool2d)                                                                                                      \
     X(max_pool2d_grad)                                                                                                 \

@@ -25,9 +25,9 @@ class Weights(NamedTuple):
 Step: TypeAlias = Callable[[DeviceArray, State, Weights], State]
 
 
-def _has_cell(x: DeviceArray) -> bool:
-    """Whether a step after its products is one call."""
-    return not x.is_cuda and x.dtype in (_C.float32, _C.float64)
+def _has_cell(x: DeviceArray, state: State) -> bool:
+    """Whether a step after its products is one call; in an autocast block a state may have another dtype."""
+    return all(a.dtype is x.dtype for a in state) and (x.is_cuda or x.dtype in (_C.float32, _C.float64))
 
 
 def _linear(x: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None) -> DeviceArray:
@@ -37,7 +37,7 @@ def _linear(x: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None
 
 def lstm_step(x: DeviceArray, state: State, weights: Weights) -> State:
     h, c = state
-    if _has_cell(x):
+    if _has_cell(x, state):
         h, c = _C._lstm_cell(_C.linear(h, weights.hh), x, c).unbind(0)
         return h if weights.hr is None else _C.linear(h, weights.hr), c
     i, f, g, o = (_linear(h, weights.hh) + x).chunk(4, 1)
@@ -50,7 +50,7 @@ def gru_step(x: DeviceArray, state: State, weights: Weights) -> State:
     (h,) = state
     size = h.shape[1]
     own = _linear(h, weights.hh, weights.bias_hh)
-    if _has_cell(x):
+    if _has_cell(x, state):
         return (_C._gru_cell(own, x, h),)
     r, z = (x[:, : 2 * size] + own[:, : 2 * size]).sigmoid().chunk(2, 1)
     new = (x[:, 2 * size :] + r * own[:, 2 * size :]).tanh()
