@@ -17,7 +17,7 @@ import warnings
 
 import numpy as np
 
-from . import cuda_rows, harness, machine, report
+from . import cuda_layers, cuda_rows, harness, machine, report
 
 SIMULATED = "simulated: times mean nothing"
 QUEUE = 500  # calls in flight: fewer than a stream takes before it makes the host wait
@@ -341,7 +341,7 @@ def run(options):
     simulated = dt.cuda.is_simulated()
     libs = libraries(simulated)
     wanted = options.only.lower()
-    chosen = [row for row in cuda_rows.rows(simulated) if wanted in f"{row.group} {row.name}".lower()]
+    chosen = [row for row in [*cuda_rows.rows(simulated), *cuda_layers.rows(simulated)] if wanted in f"{row.group} {row.name}".lower()]
     if options.list:
         print("\n".join(f"{row.group}: {row.name}" for row in chosen))
         return 0
