@@ -80,7 +80,7 @@ conform_events(void)
     OK("cuEventQuery of an event that has come", api.cuEventQuery(f));
     OK("cuEventElapsedTime", api.cuEventElapsedTime(&ms, e, f));
     HOLDS("the time is not negative", ms >= 0 && ms < 60000);
-    IS("cuEventElapsedTime to NULL", api.cuEventElapsedTime(NULL, e, f), CUDA_ERROR_INVALID_VALUE);
+    IS("cuEventElapsedTime to NULL", api.cuEventElapsedTime(NULL, e, f), CUDA_ERROR_INVALID_HANDLE);
     OK("an event without time is recorded", api.cuEventRecord(untimed, a));
     OK("an event without time is waited for", api.cuEventSynchronize(untimed));
     IS("cuEventElapsedTime without time", api.cuEventElapsedTime(&ms, e, untimed), CUDA_ERROR_INVALID_HANDLE);
