@@ -187,6 +187,7 @@ test_pool(void)
     CUmemoryPool pool = NULL;
     CUdeviceptr p, q;
     uint64_t value = 99;
+    int ordinal = -1;
     start();
     CUstream stream = stream_new(CU_STREAM_NON_BLOCKING), other = stream_new(CU_STREAM_NON_BLOCKING);
     OK(api.cuDeviceGetDefaultMemPool(&pool, 0));
@@ -201,6 +202,9 @@ test_pool(void)
     SAME(p, 0);
     SAME(api.cuMemAllocAsync(&p, MEMORY + 1, stream), CUDA_ERROR_OUT_OF_MEMORY);
     OK(api.cuMemAllocAsync(&p, MIB, stream));
+    OK(api.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p + MIB - 1));
+    SAME(ordinal, 0);
+    SAME(api.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p + MIB), CUDA_ERROR_INVALID_VALUE);
     OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
     SAME(value, MIB);
     OK(api.cuMemFreeAsync(p, stream));
@@ -216,9 +220,7 @@ test_pool(void)
     OK(api.cuCtxSynchronize());
     OK(api.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
     SAME(value, 32 * MIB);
-    int ordinal = -1;
     SAME(api.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p), CUDA_ERROR_INVALID_VALUE);
-    SAME(ordinal, -1);
     /* whole chunks, or pages where that is too much */
     OK(api.cuMemAllocAsync(&p, 32 * MIB, stream));
     OK(api.cuMemAllocAsync(&q, 1, stream));
