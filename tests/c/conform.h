@@ -52,8 +52,8 @@ typedef struct {
     float value;
 } conform_args;
 
-/* What a section needs: the libraries alone, NVIDIA's driver (cuDNN is linked against it), or a device. The first two
- * are from the real library; what needs a device is expected, until one has run it. */
+/* What a section needs: the libraries alone, NVIDIA's driver (cuDNN is linked against it), or a device. All is as on an
+ * H100 but for what needs two devices, which is expected. */
 typedef enum { LIBRARIES, DRIVER, DEVICE } conform_needs;
 
 #define SECTIONS(X)                                                                                                    \

@@ -109,7 +109,7 @@ conform_events(void)
                          api.cuStreamWaitEvent(a, y, 0) == 0 && launch(add, p, 4, 1, a) == 0);
     }
     IS("no turn is lost", peek(p, a), 200);
-    /* expected of a real driver: an event of all streams */
+    /* an event of all streams */
     CUcontext context = NULL;
     OK("the context", api.cuCtxGetCurrent(&context));
     IS("cuCtxRecordEvent of no context", api.cuCtxRecordEvent(NULL, x), CUDA_ERROR_INVALID_CONTEXT);
