@@ -316,9 +316,9 @@ def parts(x: dt.DeviceArray) -> dict[str, dt.DeviceArray]:
 
 def stored(x: dt.DeviceArray) -> bytes:
     """The stored elements; a NaN has other bits from device to device."""
-    bits = bits_of(x)
-    nan = np.isnan(wide_of(x)) if x.dtype.is_floating_point else np.zeros_like(bits, bool)
-    return np.where(nan, formats.wide_to_bits(np.nan, name_of(x.dtype)), bits).tobytes() if nan.any() else bits.tobytes()
+    if x.dtype.is_floating_point:
+        return formats.wide_to_bits(wide_of(x), name_of(x.dtype)).tobytes()
+    return bits_of(x).tobytes()
 
 
 def outcome(function: Callable[[dt.DeviceArray], Any], x: dt.DeviceArray) -> Any:
