@@ -175,7 +175,7 @@ class Runner:
         tools |= {name: getattr(library, name) for name in ("cuda", "host", "pinned", "channels_last")}
         for name, setup in row.names.items():
             names[name] = eval(setup, {**tools, **names})
-        self.names = {name: value for name, value in names.items() if name not in inputs}
+        self.names = {"lib": library.lib} | {name: value for name, value in names.items() if name not in inputs}
         written = row.expressions[label]
         self.expression = self.first_that_works([written] if isinstance(written, str) else list(written))
         self.loop, self.value = compile_loop(self.expression, self.names)
@@ -304,7 +304,7 @@ def describe(libs, options, simulated):
         "capability": f"{properties.major}.{properties.minor}",
         "memory_gib": round(properties.total_memory / 2**30, 1),
         "driver": query("driver_version"),
-        "libraries": dt._C._cuda_versions(),
+        "libraries": dt.cuda.library_versions(),
         "clocks_before": query(CLOCKS),
         "cpu": cpu,
         "instruction_set": machine.instruction_set(flags),

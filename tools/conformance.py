@@ -4,8 +4,9 @@ python tools/conformance.py               on the libraries and the GPU of this m
 python tools/conformance.py --simulated   on the simulated table
 python tools/conformance.py --libraries   what the libraries do with no device
 
-Prints a line for each assertion, tab-separated: ok or FAIL, the section, the name,
-what it is and what it should be. Exit status 1 when one does not hold.
+Prints a line for each assertion, tab-separated: ok, FAIL or differs, the section, the name,
+what it is and what it should be. Exit status 1 when one fails; one that differs is of what
+devtensor does not use.
 """
 
 import argparse

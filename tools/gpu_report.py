@@ -158,6 +158,7 @@ def report(state, out, dry):
     wrong = [line for line in listed if line[0] == "FAIL"]
     lines += ["", f"Conformance: {sum(line[0] == 'ok' for line in listed)} assertions hold, {len(wrong)} do not."]
     lines += [f"- {' '.join(line[1:])}" for line in wrong]
+    lines += [f"- {' '.join(line[1:])}, which devtensor does not use" for line in listed if line[0] == "differs"]
     for path in sorted((state / "bench").glob("*.md")):
         lines += ["", *path.read_text().splitlines()]
     (out / "report.md").write_text("\n".join([*lines, *failed, ""]))

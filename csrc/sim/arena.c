@@ -134,7 +134,6 @@ sim_pool_trim(sim_device *device, size_t keep)
     size_t least = keep > device->pool_used ? keep : device->pool_used, unit = unit_of(device, CHUNK);
     if (device->pool_reserved > least && device->pool_reserved > whole(least, unit)) {
         device->pool_reserved = whole(least, unit);
-        device->nfreed = 0;
     }
 }
 
@@ -356,9 +355,6 @@ sim_block_free(sim_block *block)
     }
     if (block->pooled) {
         device->pool_used -= charge_of(block->nbytes);
-        unsigned last = device->nfreed++ % SIM_FREED;
-        device->freed[last].offset = block->offset;
-        device->freed[last].nbytes = block->nbytes;
     } else {
         sim_discharge(device, block->nbytes);
     }
@@ -401,12 +397,7 @@ bool
 sim_is_mapped(sim_device *device, uint64_t address)
 {
     const sim_block *block = sim_block_holding(device, address, 1);
-    uint64_t offset = address - (uint64_t)(uintptr_t)device->closed;
-    bool found = block != NULL && (block->pooled || !block->freeing);
-    for (unsigned i = 0; i < SIM_FREED && i < device->nfreed && !found; i++) {
-        found = offset - device->freed[i].offset < device->freed[i].nbytes;
-    }
-    return found;
+    return block != NULL && (block->pooled || !block->freeing);
 }
 
 CUresult

@@ -63,7 +63,8 @@ supported(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4])
     bool computes = type == CUDA_R_64F ? desc->compute == CUBLAS_COMPUTE_64F && desc->scale == CUDA_R_64F
                                        : desc->scale == CUDA_R_32F && (desc->compute == CUBLAS_COMPUTE_32F ||
                                                                        desc->compute == CUBLAS_COMPUTE_32F_PEDANTIC);
-    computes |= type == CUDA_R_32F && desc->scale == CUDA_R_32F && desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    computes |= (type == CUDA_R_32F || type == CUDA_R_16F) && desc->scale == CUDA_R_32F &&
+                desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     bool biased = (desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
     return cublas_dtype(type) >= 0 && computes && (!biased || desc->bias_type < 0 || desc->bias_type == type);
 }
@@ -96,7 +97,7 @@ read_problem(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4], pro
     }
     for (int i = 0; i < 4; i++) {
         const sim_lt_layout *layout = layouts[i];
-        if (layout->ld < 0 || (uint64_t)layout->ld < layout->rows || layout->batch != d->batch || layout->batch < 1 ||
+        if (layout->ld < 0 || (uint64_t)layout->ld < layout->rows || layout->batch != d->batch || layout->batch < 0 ||
             layout->stride < 0) {
             return CUBLAS_STATUS_INVALID_VALUE;
         }
@@ -342,7 +343,7 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     cublasStatus_t status = read_problem(desc, layouts, &p);
-    if (status != CUBLAS_STATUS_SUCCESS) {
+    if (status != CUBLAS_STATUS_SUCCESS || p.batch == 0) {
         return status;
     }
     product call;

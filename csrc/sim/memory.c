@@ -138,16 +138,16 @@ sim_cuMemAllocAsync(CUdeviceptr *pointer, size_t nbytes, CUstream handle)
     sim_block *block;
     SIM_CLEAR(pointer);
     CUresult status = sim_current(&device);
-    if (status == CUDA_SUCCESS && (pointer == NULL || nbytes == 0)) {
+    if (status == CUDA_SUCCESS && pointer == NULL) {
         status = CUDA_ERROR_INVALID_VALUE;
     }
     if (status == CUDA_SUCCESS) {
         status = sim_stream_find(device, handle, &stream);
     }
-    if (status == CUDA_SUCCESS) {
+    if (status == CUDA_SUCCESS && nbytes > 0) {
         status = allocate(device, nbytes, true, &block);
     }
-    if (status != CUDA_SUCCESS) {
+    if (status != CUDA_SUCCESS || nbytes == 0) {
         return status;
     }
     sim_item item = {.run = run_start, .starts = block};
@@ -296,8 +296,11 @@ sim_cuMemHostAlloc(void **pointer, size_t nbytes, unsigned flags)
     if (status != CUDA_SUCCESS) {
         return status;
     }
-    if (pointer == NULL || nbytes == 0 || flags > 7) {
+    if (pointer == NULL || flags > 7) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (nbytes == 0) {
+        return CUDA_SUCCESS;
     }
     pinned *p = dt_malloc(sizeof(*p));
     unsigned char *bytes = p ? dt_malloc_aligned(nbytes) : NULL;
@@ -320,7 +323,7 @@ sim_cuMemFreeHost(void *pointer)
     sim_device *device;
     CUresult status = sim_context(&device);
     if (status != CUDA_SUCCESS || pointer == NULL) {
-        return status != CUDA_SUCCESS ? status : CUDA_ERROR_INVALID_VALUE;
+        return status;
     }
     pinned **link = &all_pinned;
     while (*link != NULL && (*link)->bytes != pointer) {

@@ -35,7 +35,7 @@ sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
         return CUDA_ERROR_INVALID_CONTEXT;
     }
     if (other == device) {
-        return CUDA_ERROR_INVALID_DEVICE;
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     }
     if (device->peers >> other->ordinal & 1) {
         return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;

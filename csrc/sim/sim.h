@@ -24,7 +24,6 @@
 #define SIM_CONTEXT_SHARE 16
 #define SIM_MODULE_BYTES ((size_t)64 << 10)
 #define SIM_MODULE_SHARE 1024
-#define SIM_FREED 64
 
 /* The driver clears some answers before it looks at anything else. */
 #define SIM_CLEAR(answer) ((answer) != NULL ? (void)(*(answer) = 0) : (void)0)
@@ -93,10 +92,6 @@ typedef struct sim_device {
     size_t pool_used, pool_used_high;         /* bytes charged inside it */
     size_t pool_reserved, pool_reserved_high; /* bytes that it holds */
     uint64_t release_threshold;
-    struct {
-        size_t offset, nbytes;
-    } freed[SIM_FREED]; /* what the pool holds but nobody has: the last of it */
-    unsigned nfreed;
 } sim_device;
 
 extern sim_device sim_devices[SIM_MAX_DEVICES];
@@ -154,7 +149,7 @@ sim_block *sim_block_at(sim_device *device, uint64_t address);
 sim_device *sim_owner(uint64_t address);
 /* Whether a call may name these bytes: CUDA_ERROR_INVALID_VALUE outside every block of device. */
 CUresult sim_check_range(sim_device *device, uint64_t address, size_t nbytes);
-/* Whether it can be asked whose this address is: also after it was freed, while the pool holds the memory. */
+/* Whether it can be asked whose this address is: in the pool until its release has run. */
 bool sim_is_mapped(sim_device *device, uint64_t address);
 /* The memory behind these bytes when work runs: CUDA_ERROR_ILLEGAL_ADDRESS unless one live block holds them all. */
 CUresult sim_resolve(sim_device *device, uint64_t address, size_t nbytes, void **memory);

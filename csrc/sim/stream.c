@@ -389,7 +389,7 @@ sim_cuEventElapsedTime(float *milliseconds, CUevent start_handle, CUevent end_ha
         status = find_event(end_handle, &end);
     }
     if (status == CUDA_SUCCESS && milliseconds == NULL) {
-        status = CUDA_ERROR_INVALID_VALUE;
+        status = CUDA_ERROR_INVALID_HANDLE;
     }
     if (status == CUDA_SUCCESS) {
         status = end->device->sticky;

@@ -27,7 +27,11 @@ extern CUfunction fill, add, spin;
 #define OK(name, call) IS(name, call, 0)
 #define HOLDS(name, condition) conform_is(name, (condition) ? 1 : 0, 1)
 
+/* The same for what devtensor calls nowhere: of the real table it is only told. */
+#define TELLS(name, actual, expected) conform_tells(name, (int64_t)(actual), (int64_t)(expected))
+
 void conform_is(const char *name, int64_t actual, int64_t expected);
+void conform_tells(const char *name, int64_t actual, int64_t expected);
 /* Ends the section: what follows needs this. */
 void conform_need(const char *name, bool condition);
 
@@ -48,8 +52,8 @@ typedef struct {
     float value;
 } conform_args;
 
-/* What a section needs: the libraries alone, NVIDIA's driver (cuDNN is linked against it), or a device. The first two
- * are from the real library; what needs a device is expected, until one has run it. */
+/* What a section needs: the libraries alone, NVIDIA's driver (cuDNN is linked against it), or a device. All is as on an
+ * H100 but for what needs two devices, which is expected. */
 typedef enum { LIBRARIES, DRIVER, DEVICE } conform_needs;
 
 #define SECTIONS(X)                                                                                                    \

@@ -115,12 +115,19 @@ typedef struct {
     uint32_t epilogue;
     int batch;
     float alpha, beta;
+    bool spare_bias; /* it is given one that its epilogue does not name */
 } product;
 
 static float
 number(int64_t i)
 {
     return (float)((i * 7 + i / 3) % 5 - 2);
+}
+
+static bool
+is_biased(const product *q)
+{
+    return q->epilogue == CUBLASLT_EPILOGUE_BIAS || q->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
 }
 
 /* C = relu?(alpha op(A) op(B) + beta C + bias), all SIZE x SIZE, by columns */
@@ -134,11 +141,24 @@ wanted(const product *q, int b, int row, int column)
         sum += number(base + i) * number(base + j + 1);
     }
     sum = q->alpha * sum + q->beta * number(base + column * SIZE + row + 2);
-    if (q->epilogue == CUBLASLT_EPILOGUE_BIAS || q->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) {
+    if (is_biased(q)) {
         sum += number(row + 40);
     }
     bool relu = q->epilogue == CUBLASLT_EPILOGUE_RELU || q->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
     return relu && sum < 0 ? 0 : sum;
+}
+
+/* devtensor has kernels for ReLU. */
+static void
+told(const product *q, const char *what, int64_t actual, int64_t expected)
+{
+    char name[80];
+    snprintf(name, sizeof(name), "%s: %s", q->name, what);
+    if (q->epilogue & CUBLASLT_EPILOGUE_RELU) {
+        TELLS(name, actual, expected);
+    } else {
+        IS(name, actual, expected);
+    }
 }
 
 static void
@@ -172,7 +192,7 @@ one_product(cublasLtHandle_t lt, const product *q)
             api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &q->transa, 4) == 0 &&
             api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &q->transb, 4) == 0 &&
             api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &q->epilogue, 4) == 0 &&
-            (q->epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
+            ((!is_biased(q) && !q->spare_bias) ||
              api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &biases, 8) == 0) &&
             api.cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, SIZE, SIZE, SIZE) == 0 &&
             api.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &q->batch, 4) == 0 &&
@@ -181,21 +201,24 @@ one_product(cublasLtHandle_t lt, const product *q)
             api.cublasLtMatmulPreferenceCreate(&preference) == 0 &&
             api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                                      sizeof(workspace)) == 0);
-    conform_need("there is an algorithm", api.cublasLtMatmulAlgoGetHeuristic(lt, desc, layout, layout, layout, layout,
-                                                                             preference, 1, &found, &n) == 0 &&
-                                              n == 1);
+    bool known =
+        api.cublasLtMatmulAlgoGetHeuristic(lt, desc, layout, layout, layout, layout, preference, 1, &found, &n) == 0 &&
+        n == 1;
     bool computed =
+        known &&
         api.cublasLtMatmul(lt, desc, &q->alpha, (void *)(uintptr_t)memory[0], layout, (void *)(uintptr_t)memory[1],
                            layout, &q->beta, (void *)(uintptr_t)memory[2], layout, (void *)(uintptr_t)memory[2], layout,
                            &found.algo, (void *)(uintptr_t)space, workspace, NULL) == 0 &&
         api.cuMemcpyDtoHAsync_v2(got, memory[2], nbytes, NULL) == 0 && api.cuStreamSynchronize(NULL) == 0;
-    bool right = computed;
-    for (int b = 0; b < q->batch && right; b++) {
-        for (int i = 0; i < SIZE * SIZE && right; i++) {
-            right = got[b * SIZE * SIZE + i] == wanted(q, b, i % SIZE, i / SIZE);
+    int wrong = 0;
+    for (int b = 0; b < q->batch && computed; b++) {
+        for (int i = 0; i < SIZE * SIZE; i++) {
+            wrong += got[b * SIZE * SIZE + i] != wanted(q, b, i % SIZE, i / SIZE);
         }
     }
-    HOLDS(q->name, right);
+    told(q, "has an algorithm", known, true);
+    told(q, "runs", computed, true);
+    told(q, "wrong elements", wrong, 0);
 }
 
 void
@@ -215,7 +238,9 @@ conform_lt_products(void)
         {"alpha and beta", CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, 1, 2, -1},
         {"products in a batch", CUBLAS_OP_T, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, 3, 1, 0},
         {"a bias for each row", CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_BIAS, 1, 1, 0},
+        {"a bias that is not asked for", CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, 1, 1, 0, true},
         {"relu after a product", CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_RELU, 1, 1, 0},
+        {"relu, and a bias that is not asked for", CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_RELU, 1, 1, 0, true},
         {"bias, then relu", CUBLAS_OP_T, CUBLAS_OP_N, CUBLASLT_EPILOGUE_RELU_BIAS, 1, 1, 0},
     };
     start();
@@ -285,7 +310,7 @@ is_known(cublasLtHandle_t lt, const combination *c)
     return status == 0 && n == 1;
 }
 
-/* Expected, from the documentation's table of types. */
+/* As an H100 has them with cuBLASLt 13.1; the documentation's table of types lacks float16 in TF32. */
 void
 conform_lt_combinations(void)
 {
@@ -305,7 +330,7 @@ conform_lt_combinations(void)
         {"float64 in float64", IN_64, F64, F64, F64, SAME, PLAIN, 1, true},
         {"float64 with a bias", IN_64, F64, F64, F64, SAME, BIAS, 1, true},
         {"the most products in a batch", IN_32, F32, F16, F16, SAME, PLAIN, MOST_BATCH, true},
-        {"float16 in TF32", IN_TF32, F32, F16, F16, SAME, PLAIN, 1, false},
+        {"float16 in TF32", IN_TF32, F32, F16, F16, SAME, PLAIN, 1, true},
         {"float64 in TF32", IN_TF32, F32, F64, F64, SAME, PLAIN, 1, false},
         {"float64 in float32", IN_32, F32, F64, F64, SAME, PLAIN, 1, false},
         {"float32 in float64", IN_64, F64, F32, F32, SAME, PLAIN, 1, false},
@@ -314,7 +339,7 @@ conform_lt_combinations(void)
         {"float16 with a bias of float64", IN_32, F32, F16, F16, F64, BIAS, 1, false},
         {"float64 with a bias of float32", IN_64, F64, F64, F64, F32, BIAS, 1, false},
         {"an epilogue that is none", IN_32, F32, F32, F32, SAME, 1 << 20, 1, false},
-        {"no product in a batch", IN_32, F32, F32, F32, SAME, PLAIN, 0, false},
+        {"no product in a batch", IN_32, F32, F32, F32, SAME, PLAIN, 0, true},
     };
     cublasLtHandle_t lt = NULL;
     start();

@@ -207,10 +207,19 @@ names(int mode, int dtype, bool last, int64_t alignment, int tail)
     return result;
 }
 
+/* A list may announce more than it names, but no more than is asked for. Which engines stand in the first list is
+ * another matter from version to version: cuDNN 9.28 names none for float64 there and none for strict float32, 9.19
+ * some of both. */
+static bool
+is_whole(named list)
+{
+    return list.engines <= list.announced && list.announced < MOST;
+}
+
 void
 conform_dnn_plans(void)
 {
-    enum { A = CUDNN_HEUR_MODE_A, FALLBACK = CUDNN_HEUR_MODE_FALLBACK, CUT = 40 };
+    enum { A = CUDNN_HEUR_MODE_A, FALLBACK = CUDNN_HEUR_MODE_FALLBACK };
     enum { HALF = CUDNN_DATA_HALF, F32 = CUDNN_DATA_FLOAT, F64 = CUDNN_DATA_DOUBLE };
     static const int64_t dims[] = {N, C, H, H};
     const int64_t copies = 2 * (2 * (int64_t)N * C * H * H + (int64_t)C * C * 9);
@@ -220,8 +229,7 @@ conform_dnn_plans(void)
     HOLDS("aligned half precision has tensor cores", names(A, HALF, true, 16, PLAIN).tensor_cores > 0);
     IS("with 8 bytes it has none", names(A, HALF, true, 8, PLAIN).tensor_cores, 0);
     HOLDS("with a bias it is planned as if it had", names(A, HALF, true, 8, BIAS | RELU).tensor_cores > 0);
-    IS("strict float32 is not in the first list", names(A, F32, true, 16, BIAS | RELU).strict, 0);
-    HOLDS("but in the fallback list", names(FALLBACK, F32, true, 16, BIAS | RELU).strict > 0);
+    HOLDS("strict float32 is in the fallback list", names(FALLBACK, F32, true, 16, BIAS | RELU).strict > 0);
     named relu = names(A, HALF, true, 16, RELU);
     HOLDS("a ReLU alone has engines for channels last", relu.engines > 0);
     IS("all of them are compiled at run time", relu.compiled, relu.engines);
@@ -230,17 +238,14 @@ conform_dnn_plans(void)
     HOLDS("channels first take copies of all three tensors", names(A, HALF, false, 16, PLAIN).workspace >= copies);
     HOLDS("channels last do not", names(A, HALF, true, 16, PLAIN).workspace < copies / 2);
     named half = names(A, HALF, true, 16, PLAIN);
-    IS("a list is cut at 40", half.engines, CUT);
-    HOLDS("most of it is one engine with other settings", half.different < CUT / 4);
-    IS("a list of float32 is cut there too", names(A, F32, true, 16, PLAIN).engines, CUT);
-    IS("no strict engine of float32 is left in it", names(A, F32, true, 16, PLAIN).strict, 0);
+    HOLDS("a list of float16 is read whole", is_whole(half));
+    HOLDS("so is one of float32", is_whole(names(A, F32, true, 16, PLAIN)));
+    HOLDS("and one of float64, which may be empty", is_whole(names(A, F64, true, 16, PLAIN)));
+    HOLDS("most of a list is one engine with other settings", half.different < half.engines / 4);
     named strict = names(FALLBACK, F32, true, 16, PLAIN);
     HOLDS("the fallback list of float32 has some", strict.strict >= 2);
     HOLDS("it is short", strict.engines <= 4);
     HOLDS("one of them is compiled for channels last", strict.compiled == 1);
-    named wide = names(A, F64, true, 16, PLAIN);
-    IS("the first list names nothing for float64", wide.engines, 0);
-    IS("though it announces a full list", wide.announced, CUT);
     HOLDS("float64 has engines in the fallback list", names(FALLBACK, F64, false, 16, PLAIN).strict > 0);
     HOLDS("with bias and ReLU too", names(FALLBACK, F64, false, 16, BIAS | RELU).strict > 0);
     IS("none of them for a ReLU alone", names(FALLBACK, F64, false, 16, RELU).engines, 0);

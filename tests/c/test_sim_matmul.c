@@ -158,7 +158,8 @@ test_products(void)
         cublasComputeType_t compute;
     } types[] = {{CUDA_R_32F, CUBLAS_COMPUTE_32F},           {CUDA_R_64F, CUBLAS_COMPUTE_64F},
                  {CUDA_R_16F, CUBLAS_COMPUTE_32F},           {CUDA_R_16BF, CUBLAS_COMPUTE_32F},
-                 {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32}, {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC}};
+                 {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32}, {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC},
+                 {CUDA_R_16F, CUBLAS_COMPUTE_32F_FAST_TF32}};
     static const unsigned epilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU,
                                          CUBLASLT_EPILOGUE_RELU_BIAS};
     start();
@@ -251,6 +252,18 @@ test_lt_refusals(void)
          CUBLAS_STATUS_INVALID_VALUE);
     room = 0;
     OK(api.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, 8));
+    /* a batch of nothing writes nothing */
+    OK(api.cuMemsetD8Async(p + 2048, 0, 80, NULL));
+    cublasLtMatrixLayout_t batches[] = {a, b, d};
+    for (int32_t batch = 0, *size = &batch; batch < 2; batch++) {
+        for (int i = 0; i < 3; i++) {
+            OK(api.cublasLtMatrixLayoutSetAttribute(batches[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, size, 4));
+        }
+        OK(HEURISTIC(a, b, d));
+        OK(api.cublasLtMatmul(lt, desc, &one, x, a, x, b, &zero, (char *)x + 2048, d, (char *)x + 2048, d, &found.algo,
+                              NULL, 0, NULL));
+        CHECK(batch == 0 ? peek(p + 2048, NULL) == 0 : isnan(peek(p + 2048, NULL)));
+    }
     /* sizes that are counted in 32 bits */
     sim_set_size_limit(5);
     SAME(HEURISTIC(a, b, d), CUBLAS_STATUS_NOT_SUPPORTED);

@@ -101,7 +101,7 @@ test_events(void)
     OK(api.cuEventQuery(f));
     OK(api.cuEventElapsedTime(&ms, e, f));
     CHECK(ms >= 0 && ms < 60000);
-    SAME(api.cuEventElapsedTime(NULL, e, f), CUDA_ERROR_INVALID_VALUE);
+    SAME(api.cuEventElapsedTime(NULL, e, f), CUDA_ERROR_INVALID_HANDLE);
     OK(api.cuEventRecord(untimed, a));
     OK(api.cuEventSynchronize(untimed));
     SAME(api.cuEventElapsedTime(&ms, e, untimed), CUDA_ERROR_INVALID_HANDLE);

@@ -12,6 +12,7 @@ from drawn_layouts import Laid, draw
 from gradient_rows import NO_DIFFERENCES, NO_SECOND, ROWS
 from support import DEVICES
 from test_layouts import keeps_nothing
+from torch_version import needs_torch
 
 import devtensor as dt
 
@@ -93,6 +94,8 @@ def gradients(values, names, row):
 @pytest.mark.parametrize("row", ROWS if importlib.util.find_spec("torch") else ROWS[:1])  # a thousand to be skipped
 def test_a_gradient_is_pytorchs(row, device):
     torch = pytest.importorskip("torch")
+    if "aminmax" in row or "nextafter" in row:
+        needs_torch("2.13")
     result, found = gradients(*ours(device), row)
     expected, wanted = gradients(*theirs(torch), row)
     np.testing.assert_allclose(result.detach().cpu().numpy(), expected.detach().numpy(), rtol=1e-6, atol=1e-9)

@@ -160,13 +160,15 @@ cuda_give_back(cuda_device *device, dt_error *err)
     return rc;
 }
 
-/* Whether the process may take so much more. */
+/* Whether the process may take so much more. The driver is not asked for more than the device has: before it refuses it
+ * may take all that is free, and other processes find none meanwhile. */
 static bool
 reserve(cuda_device *d, size_t size)
 {
     cuda_memory *m = &d->memory;
     pthread_mutex_lock(&d->lock);
-    bool fits = m->stats.reserved <= m->stats.limit && size <= m->stats.limit - m->stats.reserved;
+    size_t most = m->stats.limit < d->total_memory ? m->stats.limit : d->total_memory;
+    bool fits = m->stats.reserved <= most && size <= most - m->stats.reserved;
     m->stats.reserved += fits ? size : 0;
     pthread_mutex_unlock(&d->lock);
     return fits;

@@ -2,8 +2,9 @@
 
 python hostile_numbers.py DEVICE    prints one JSON list a call: its name, the number, and what came of it.
 
-Work goes with the arrays and not with the number: a loop of 2**62 steps never ends. The process has little memory, so
-that a large result is refused before anybody fills it.
+Work goes with the arrays and not with the number: a loop of 2**62 steps never ends. The process has little memory, of
+the device too, so that a large result is refused before anybody fills it. The libraries of a real device cannot go on
+without memory of the host: they are loaded first, and have more.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import devtensor.nn.functional as F
 
 NUMBERS = [0, 1, 2, 3, 2**15, 2**31 - 1, 2**31, 2**32, 2**61, 2**62, 2**63 - 1, 2**63, 2**64]
 NUMBERS += [-n for n in NUMBERS if n]
-MEMORY = 1 << 30
+MEMORY, REAL_MEMORY = 1 << 30, 16 << 30
 
 Array = dt.DeviceArray
 
@@ -186,10 +187,19 @@ def outcome(function: Callable[[Array, int], Any], x: Array, n: int) -> Any:
         return f"{type(error).__name__}: {error}".replace(str(x.device), "DEVICE")
 
 
+def limit_memory(device: str) -> None:
+    x = dt.ones(1, 1, 3, 3, device=device)
+    dt.conv2d(x @ x, weight(x)).tolist()
+    most = MEMORY
+    if x.is_cuda:
+        dt.cuda.set_per_process_memory_fraction(min(1.0, MEMORY / dt.cuda.mem_get_info(device)[1]), device)
+        most = MEMORY if dt.cuda.is_simulated() else REAL_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most + used(), resource.RLIM_INFINITY))
+
+
 def main(device: str) -> None:
-    dt.ones(1, device=device).tolist()
+    limit_memory(device)
     gc.freeze()  # an error of memory looks at all objects, and those that are imported have no arrays
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY + used(), resource.RLIM_INFINITY))
     x = dt.arange(9, dtype=dt.float32, device=device).reshape(1, 1, 3, 3)
     for name, function in (IMAGE | OTHERS).items():
         for n in NUMBERS:
