@@ -341,7 +341,8 @@ def run(options):
     simulated = dt.cuda.is_simulated()
     libs = libraries(simulated)
     wanted = options.only.lower()
-    chosen = [row for row in [*cuda_rows.rows(simulated), *cuda_layers.rows(simulated)] if wanted in f"{row.group} {row.name}".lower()]
+    every = [*cuda_rows.rows(simulated), *cuda_layers.rows(simulated)]
+    chosen = [row for row in every if wanted in f"{row.group} {row.name}".lower()]
     if options.list:
         print("\n".join(f"{row.group}: {row.name}" for row in chosen))
         return 0

@@ -62,9 +62,7 @@ def attention(heads, tokens, depth, dtype, causal=False):
     name = f"attention of {heads} heads, {tokens} tokens of {depth}{', causal' if causal else ''}"
     expression = f"{F}scaled_dot_product_attention(q, k, v, is_causal={causal})"
     operations = 4.0 * math.prod(heads) * tokens**2 * depth * (0.5 if causal else 1)
-    return everyday(
-        "attention", name, expression, dtype, operations, 64, unit="TFLOP/s", **dict.fromkeys("qkv", shape)
-    )
+    return everyday("attention", name, expression, dtype, operations, 64, unit="TFLOP/s", **dict.fromkeys("qkv", shape))
 
 
 def lstm(steps, batch, size):
