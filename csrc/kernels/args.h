@@ -117,6 +117,20 @@ typedef struct {
     int32_t narrow; /* n fits 32 bits */
 } k_normalize_args;
 
+/* normalize.out is the gradient of x, grad what came; weights go along the row. stats, of address 0 or rows of two
+ * accumulators, gets mean and 1 / sqrt(variance + eps). */
+typedef struct {
+    k_normalize_args normalize;
+    k_operand grad, stats;
+} k_normalize_grad_args;
+
+/* out (float64): for each chunk of rows the sums over them of grad * normalised x, then of grad, for each of n columns.
+ */
+typedef struct {
+    k_operand x, grad, stats, out;
+    int64_t rows, n, chunk;
+} k_normalize_sums_args;
+
 /* own: the product with h, x: that with the input, (n, gates * size), state (n, size), grad (n, size), of an LSTM (2,
  * n, size); rows of neighbours, so many elements apart. */
 typedef struct {

@@ -96,6 +96,25 @@ of_normalize(list *l, const void *args)
 }
 
 static void
+of_normalize_grad(list *l, const void *args)
+{
+    const k_normalize_grad_args *a = args;
+    of_normalize(l, &a->normalize);
+    reads(l, &a->grad);
+    writes(l, &a->stats);
+}
+
+static void
+of_normalize_sums(list *l, const void *args)
+{
+    const k_normalize_sums_args *a = args;
+    reads(l, &a->x);
+    reads(l, &a->grad);
+    reads(l, &a->stats);
+    writes(l, &a->out);
+}
+
+static void
 of_softmax_grad(list *l, const void *args)
 {
     const k_softmax_grad_args *a = args;
@@ -286,6 +305,8 @@ static const struct {
     const char *name;
     void (*of)(list *l, const void *args);
 } families[] = {
+    {"k_normalize_grad_", of_normalize_grad},
+    {"k_normalize_sums_", of_normalize_sums},
     {"k_normalize_", of_normalize},
     {"k_lstm_", of_cell},
     {"k_gru_", of_cell},

@@ -79,6 +79,94 @@ test_normalize(void)
     }
 }
 
+/* dx by the formula, and what a column of weight and bias gets, in float64. */
+static int
+are_gradients(const k_normalize_args *a, const float *x, const float *weight, const float *grad, const float *dx,
+              double *products, double *sums)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *row = x + r * a->n, *came = grad + r * a->n;
+        double sum = 0, squares = 0, level = 0, along = 0;
+        for (int64_t i = 0; i < a->n; i++) {
+            sum += row[i];
+        }
+        const double mean = a->centred ? sum / (double)a->n : 0;
+        for (int64_t i = 0; i < a->n; i++) {
+            squares += (row[i] - mean) * (row[i] - mean);
+        }
+        const double scale = 1 / sqrt(squares / (double)a->n + a->eps);
+        for (int64_t i = 0; i < a->n; i++) {
+            const double normal = (row[i] - mean) * scale;
+            level += came[i] * weight[i];
+            along += came[i] * weight[i] * normal;
+            products[i] += came[i] * normal;
+            sums[i] += came[i];
+        }
+        for (int64_t i = 0; i < a->n; i++) {
+            const double normal = (row[i] - mean) * scale, off = a->centred ? level / (double)a->n : 0;
+            const double want = (came[i] * weight[i] - off - normal * along / (double)a->n) * scale;
+            if (!(fabs(dx[r * a->n + i] - want) <= 2e-5 * (fabs(want) + scale * 10))) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+static void
+test_normalize_grad(void)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {70, 100}, {33, 40}, {2, 4500}};
+    for (int s = 0; s < 5; s++) {
+        for (int form = 0; form < 6; form++) {
+            const int64_t rows = shapes[s][0], n = shapes[s][1], chunk = form % 2 ? 32 : 7;
+            const int64_t chunks = (rows - 1) / chunk + 1;
+            const int lanes = form / 2 == 0 ? 0 : form / 2 == 1 ? 4 : 8;
+            float *x = numbers(rows * n, 1), *weight = numbers(n, 1), *grad = numbers(rows * n, 0);
+            float *dx = calloc((size_t)(rows * n), 4), *stats = calloc((size_t)(2 * rows), 4);
+            double *parts = calloc((size_t)(2 * n * chunks), 8), *want = calloc((size_t)(2 * n), 8);
+            k_normalize_grad_args a = {.grad = operand(grad), .stats = operand(stats)};
+            a.normalize = (k_normalize_args){.x = operand(x),
+                                             .weight = operand(weight),
+                                             .out = operand(dx),
+                                             .rows = rows,
+                                             .n = n,
+                                             .eps = 1e-3,
+                                             .lanes = lanes,
+                                             .centred = form % 3 > 0,
+                                             .kept = n <= (K_NORMALIZE_KEEP / 4) << lanes,
+                                             .vector = n % 4 == 0,
+                                             .narrow = 1};
+            run_all("k_normalize_grad_float32", &a, dx, (size_t)(rows * n) * 4, "normalize_grad");
+            check(are_gradients(&a.normalize, x, weight, grad, dx, want, want + n), "values of normalize_grad");
+            const k_normalize_sums_args b = {.x = operand(x),
+                                             .grad = operand(grad),
+                                             .stats = operand(stats),
+                                             .out = operand(parts),
+                                             .rows = rows,
+                                             .n = n,
+                                             .chunk = chunk};
+            run_all("k_normalize_sums_float32", &b, parts, (size_t)(2 * n * chunks) * 8, "normalize_sums");
+            int right = 1;
+            for (int64_t i = 0; i < 2 * n; i++) {
+                double sum = 0;
+                for (int64_t c = 0; c < chunks; c++) {
+                    sum += parts[2 * c * n + i];
+                }
+                right = right && fabs(sum - want[i]) <= 1e-4 * (fabs(want[i]) + 10);
+            }
+            check(right, "values of normalize_sums");
+            free(x);
+            free(weight);
+            free(grad);
+            free(dx);
+            free(stats);
+            free(parts);
+            free(want);
+        }
+    }
+}
+
 /* ---------------------------------------------------------------- scans */
 
 /* Whole rows, or with splits first what each part comes to. */
@@ -297,6 +385,7 @@ main(void)
 {
     emulation_open();
     test_normalize();
+    test_normalize_grad();
     test_scans();
     test_far_scans();
     test_sort_float("k_sort_rows_float32", 1);

@@ -20,6 +20,8 @@
     X(sort_rows)                                                                                                       \
     X(softmax_grad)                                                                                                    \
     X(normalize)                                                                                                       \
+    X(normalize_grad)                                                                                                  \
+    X(normalize_sums)                                                                                                  \
     X(lstm)                                                                                                            \
     X(gru)                                                                                                             \
     X(lstm_grad)                                                                                                       \
