@@ -15,6 +15,7 @@ typedef struct {
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulHeuristicResult_t algorithms[MAX_ALGORITHMS];
     int nalgorithms, chosen;
+    bool apart; /* the library has no algorithm that adds the bias and applies the activation too */
 } lt_plan;
 
 size_t
@@ -145,18 +146,32 @@ search(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, bool w
     return DT_OK;
 }
 
-/* Fills nalgorithms; leaves 0 where there are none with the epilogue. */
+/* Drops the epilogue, and asks again. */
 static dt_status
-find_algorithms(cuda_device *d, const lt_key *key, lt_plan *p, dt_error *err)
+search_apart(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, dt_error *err)
+{
+    p->apart = true;
+    p->chosen = 0;
+    DT_TRY(set_epilogue(d, p, false, DT_ACTIVATION_NONE, err));
+    return search(d, p, preference, false, err);
+}
+
+/* Fills nalgorithms, first with the epilogue if with_epilogue. */
+static dt_status
+find_algorithms(cuda_device *d, const lt_key *key, bool with_epilogue, lt_plan *p, dt_error *err)
 {
     cublasLtMatmulPreference_t preference = NULL;
     CUDA_TRY(d, cublasLtMatmulPreferenceCreate, (&preference));
+    p->nalgorithms = 0;
     dt_status rc = set_preference(d, key, preference, err);
-    if (rc == DT_OK) {
+    if (rc == DT_OK && with_epilogue) {
         rc = search(d, p, preference, has_epilogue(key), err);
     }
+    if (rc == DT_OK && p->nalgorithms == 0 && has_epilogue(key)) {
+        rc = search_apart(d, p, preference, err);
+    }
     (void)cu.cublasLtMatmulPreferenceDestroy(preference);
-    if (rc == DT_OK && p->nalgorithms == 0 && !has_epilogue(key)) {
+    if (rc == DT_OK && p->nalgorithms == 0) {
         rc = cuda_fail(d, DT_API_cublasLtMatmulAlgoGetHeuristic, CUBLAS_STATUS_NOT_SUPPORTED, err);
     }
     return rc;
@@ -170,7 +185,7 @@ fill_plan(cuda_device *d, const lt_key *key, CUdeviceptr bias, lt_plan *p, dt_er
     if (key->has_bias) {
         DT_TRY(set_bias(d, p, bias, err));
     }
-    return find_algorithms(d, key, p, err);
+    return find_algorithms(d, key, true, p, err);
 }
 
 /* The plan for key, ready for this bias; the library lock is held. */
@@ -179,7 +194,7 @@ find_plan(cuda_device *d, const lt_key *key, CUdeviceptr bias, lt_plan **out, dt
 {
     *out = cuda_cache_find(&d->matmuls, key);
     if (*out != NULL) {
-        return key->has_bias ? set_bias(d, *out, bias, err) : DT_OK;
+        return key->has_bias && !(*out)->apart ? set_bias(d, *out, bias, err) : DT_OK;
     }
     lt_plan *p = dt_calloc(1, sizeof(*p));
     if (p == NULL) {
@@ -240,14 +255,22 @@ run_locked(cuda_device *d, const lt_key *key, const lt_operands *x, bool *refuse
     DT_TRY(open_library(d, err));
     DT_TRY(cuda_workspace(d, WORKSPACE_BYTES, &workspace, err)); /* not counted as the user's memory */
     DT_TRY(find_plan(d, key, x->bias, &p, err));
+    *refused = p->apart && !x->apart;
+    if (*refused) {
+        return DT_OK;
+    }
     int status = run_algorithms(d, key, x, p, workspace);
     if (status == CUBLAS_STATUS_ALLOC_FAILED) {
         DT_TRY(cuda_give_back(d, err));
         status = run_algorithms(d, key, x, p, workspace);
     }
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED && has_epilogue(key)) { /* there is none, or all refused to run */
-        *refused = true;
-        return DT_OK;
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && has_epilogue(key) && !p->apart) { /* all of them refused to run */
+        dt_status rc = find_algorithms(d, key, false, p, err);
+        if (rc != DT_OK) {
+            cuda_cache_remove(&d->matmuls, key);
+        }
+        *refused = rc == DT_OK;
+        return rc;
     }
     if (p->chosen == p->nalgorithms) { /* asked anew the next time */
         cuda_cache_remove(&d->matmuls, key);

@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
     CUdeviceptr a, b, c, bias;
     double alpha, beta;
+    bool apart; /* the caller does what the library refused: what the key says of bias and activation is left out */
 } lt_operands;
 
 /* c = activation(alpha * a @ b + beta * c + bias). Where the library has no algorithm that adds the bias and applies

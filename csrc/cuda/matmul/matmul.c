@@ -162,6 +162,7 @@ run_piece(product *x, const lt_operands *all, const piece *p, dt_error *err)
     o.bias += key.has_bias ? (CUdeviceptr)(n * itemsize) : 0;
     o.alpha = x->alpha;
     o.beta = k > 0 ? 1 : x->beta;
+    o.apart = x->refused;
     /* a matrix of one row has any distance between rows */
     key.a_ld = (key.a_transposed ? key.k : key.m) == 1 ? (key.a_transposed ? key.m : key.k) : key.a_ld;
     key.b_ld = (key.b_transposed ? key.n : key.k) == 1 ? (key.b_transposed ? key.k : key.n) : key.b_ld;
@@ -197,13 +198,14 @@ do_apart(product *x, dt_error *err)
 {
     dt_array out = *x->out;
     x->apart = true;
-    x->key.activation = DT_ACTIVATION_NONE;
-    if (!x->key.has_bias) {
-        return DT_OK;
+    if (x->key.has_bias) {
+        DT_TRY(begin(x->device, x->bias, x->beta, &out, err));
+        x->beta = 1;
     }
-    DT_TRY(begin(x->device, x->bias, x->beta, &out, err));
-    x->key.has_bias = 0;
-    x->beta = 1;
+    if (!x->refused) { /* else the plan of this key is the one that does without */
+        x->key.has_bias = 0;
+        x->key.activation = DT_ACTIVATION_NONE;
+    }
     return DT_OK;
 }
 
