@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import textwrap
+import traceback
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ def deletes(program: str) -> str:
 def in_functions(program: str) -> str:
     """The program in a function that goes on after the error, with a caller that goes on after that."""
     lines = ["def main():", "    try:", textwrap.indent(program, "        "), "    except Exception as error:",
-             "        told(error.code)", textwrap.indent(deletes(program), "    "), "    check()",
+             "        failed(error)", textwrap.indent(deletes(program), "    "), "    check()",
              "def caller(above):", "    main()", "    watch('above', above)", "    del above", "    check()",
              "caller(dt.ones(3, device=dev))"]  # fmt: skip
     return "\n".join(lines)
@@ -73,10 +74,16 @@ def test_nothing_is_kept(program: str) -> None:
         if isinstance(value, dt.DeviceArray):
             watched.append((name, weakref.ref(value)))
 
+    def failed(error: Any) -> None:
+        told.append(error.code)
+        for frame, _ in traceback.walk_tb(error.__traceback__):  # functions that have ended by it among them
+            for name in frame.f_code.co_varnames:
+                watch(name, dt._C._frame_variable(frame, name, None))
+
     def check() -> None:
         kept.append([name for name, array in watched if array() is not None])
 
-    space = {"dt": dt, "dev": DEVICES[1], "other": DEVICES[0], "watch": watch, "check": check, "told": told.append}
+    space = {"dt": dt, "dev": DEVICES[1], "other": DEVICES[0], "watch": watch, "check": check, "failed": failed}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         assert source_files.run(in_functions(program), space) is None

@@ -301,6 +301,22 @@ def test_no_tensor_is_kept_alive() -> None:
         assert gone() is None
 
 
+def test_an_explained_error_keeps_no_frame() -> None:
+    gone: list[weakref.ref[torch.Tensor]] = []
+
+    def fail() -> None:
+        x, w = torch.ones(3, 4), torch.ones(3, 5)
+        gone.append(weakref.ref(x))
+        x @ w
+
+    with dt.explain_torch():
+        try:
+            fail()
+        except RuntimeError:
+            assert "Fix: x = x.T" in traceback.format_exc()
+    assert gone[0]() is None
+
+
 def test_the_traceback_does_not_show_the_recorder() -> None:
     error = caught(lambda: torch.ones(2, 3) @ torch.ones(2, 3), origins=True)
     assert "recorder" not in "".join(traceback.format_exception(error))
