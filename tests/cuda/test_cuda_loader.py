@@ -220,7 +220,7 @@ def test_nothing_is_loaded_from_a_relative_path(good: Path, tmp_path: Path, fold
         text=True,
     )
     assert child.stdout.startswith("False ")
-    told = child.stderr.splitlines()
+    told = [line for line in child.stderr.splitlines() if not line.startswith("  ")]  # without the source line
     assert len(told) == (1 if folder else 0), told  # an empty variable is none
     assert all(f"DEVTENSOR_CUDA_LIB_DIR={folder} is not understood" in line for line in told)
     assert folder == "" or "ignored, not an absolute path" in child.stdout

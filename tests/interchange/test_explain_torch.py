@@ -41,8 +41,10 @@ def test_mistakes(origins: bool, tmp_path: Path) -> None:
         if origins:
             line = next(n for n, text in enumerate(one.text.splitlines(), 1) if text.endswith("# origin"))
             assert f"program.py:{line}" in one.said, (one.name, one.said)
-    assert sum(bool(one.said) for one, _ in found) >= len(found) - (0 if origins else 2)
-    assert sum(one.fixed == "" for one, _ in found) >= 49
+    # from Python 3.12 on a comprehension that fails has no frame to look into when its error is shown
+    untold = 0 if origins else sys.version_info >= (3, 12)
+    assert sum(bool(one.said) for one, _ in found) >= len(found) - (0 if origins else 2) - untold
+    assert sum(one.fixed == "" for one, _ in found) >= 49 - untold
 
 
 def test_mistakes_of_gradients(tmp_path: Path) -> None:
@@ -299,6 +301,22 @@ def test_no_tensor_is_kept_alive() -> None:
         gone = weakref.ref(x)
         del x
         assert gone() is None
+
+
+def test_an_explained_error_keeps_no_frame() -> None:
+    gone: list[weakref.ref[torch.Tensor]] = []
+
+    def fail() -> None:
+        x, w = torch.ones(3, 4), torch.ones(3, 5)
+        gone.append(weakref.ref(x))
+        x @ w
+
+    with dt.explain_torch():
+        try:
+            fail()
+        except RuntimeError:
+            assert "Fix: x = x.T" in traceback.format_exc()
+    assert gone[0]() is None
 
 
 def test_the_traceback_does_not_show_the_recorder() -> None:

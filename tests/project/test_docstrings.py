@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
+import gc
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,26 @@ def failures(name: str, examples: list[doctest.Example]) -> str:
     return "".join(said)
 
 
+@contextlib.contextmanager
+def garbage() -> Iterator[list[Any]]:
+    """What the block leaves in cycles: it ends when the collector comes, be the memory of a device needed before."""
+    gc.collect()
+    gc.garbage.clear()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    found: list[Any] = []
+    try:
+        yield found
+        gc.collect()
+        found += gc.garbage
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+
+
+def holds_an_array(value: Any) -> bool:
+    return any(isinstance(held, dt.DeviceArray) for held in gc.get_referents(value))
+
+
 HOMES = sorted({name.rpartition(".")[0] for name in EXAMPLES})  # modules, and classes with examples of their own
 
 
@@ -43,7 +66,11 @@ def test_examples_print_what_they_state(home: str, capsys: Any) -> None:
     here = {name: examples for name, examples in EXAMPLES.items() if name.rpartition(".")[0] == home}
     if not RUNS_KERNELS:
         here = {n: examples for n, examples in here.items() if not any("RawKernel" in e.source for e in examples)}
-    said = {name: failures(name, examples) for name, examples in here.items()}
+    raising = {name for name, examples in here.items() if any(one.exc_msg for one in examples)}
+    said = {name: failures(name, here[name]) for name in raising}  # doctest keeps the frames of an exception
+    with garbage() as found:
+        said |= {name: failures(name, here[name]) for name in here if name not in raising}
+    assert [one for one in found if holds_an_array(one)] == []
     assert {name: text for name, text in said.items() if text} == {}
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import cases
@@ -310,3 +311,35 @@ def test_no_leftovers() -> None:
     mark = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
     found = [str(path.relative_to(ROOT)) for path in [*SOURCES, *PYTHON] if mark.search(path.read_text())]
     assert found == []
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """What a function runs itself."""
+    for node in ast.iter_child_nodes(function):
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            yield from own_nodes(node)
+
+
+def test_nothing_keeps_itself() -> None:
+    """A function that raises what a variable of its holds, or that is nested and calls itself, is part of a cycle: its
+    arguments, with an exception also its callers, and every array of theirs stay until the collector comes."""
+    found = []
+    for path in sorted((ROOT / "python").rglob("*.py")):
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        for function in functions:
+            nodes = list(own_nodes(function))
+            errors = {node.targets[0].id for node in nodes if isinstance(node, ast.Assign) and makes_an_error(node)}
+            raised = [node.exc for node in nodes if isinstance(node, ast.Raise) and node.exc is not None]
+            named = {name.id for exc in raised for name in ast.walk(exc) if isinstance(name, ast.Name)}
+            found += [f"{path.relative_to(ROOT)}: {function.name} raises {name}" for name in errors & named]
+            for inner in (node for node in nodes if isinstance(node, ast.FunctionDef)):
+                calls = [node.func for node in ast.walk(inner) if isinstance(node, ast.Call)]
+                if any(isinstance(func, ast.Name) and func.id == inner.name for func in calls):
+                    found.append(f"{path.relative_to(ROOT)}: {inner.name} calls itself")
+    assert found == []
+
+
+def makes_an_error(node: ast.Assign) -> bool:
+    called = node.value.func if isinstance(node.value, ast.Call) else None
+    return isinstance(node.targets[0], ast.Name) and isinstance(called, ast.Name) and called.id.endswith("Error")

@@ -92,10 +92,9 @@ class _Storages:
 
 class _Zipped:
     def __init__(self, source: Source, move: Mover, encoding: str) -> None:
-        self.source, self.encoding = source, encoding
+        self.source, self.move, self.encoding = source, move, encoding
         self.records = archive.directory(source)
         self.folder = _folder(self.records)
-        self.storages = _Storages(self.bytes_of, move)
 
     def load(self) -> Any:
         order = f"{self.folder}/byteorder"
@@ -103,13 +102,14 @@ class _Zipped:
             raise ValueError("its numbers are in the byte order of another machine")
         name = f"{self.folder}/data.pkl"
         data = bytes(archive.read(self.source, name, self.records[name]))
-        found, _ = pickle_reader.load(data, 0, names.find, self.storage, self.encoding)
-        return found
+        storages = _Storages(self._bytes_of, self.move)
 
-    def storage(self, identity: Any) -> Memory:
-        return self.storages.get(*_named(identity, 5))
+        def storage(identity: Any) -> Memory:
+            return storages.get(*_named(identity, 5))
 
-    def bytes_of(self, key: str, nbytes: int) -> Bytes:
+        return pickle_reader.load(data, 0, names.find, storage, self.encoding)[0]
+
+    def _bytes_of(self, key: str, nbytes: int) -> Bytes:
         name = f"{self.folder}/data/{key}"
         record = self.records.get(name)
         if record is None:

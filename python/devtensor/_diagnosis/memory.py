@@ -9,12 +9,14 @@ from __future__ import annotations
 import gc
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 from devtensor import _C
-from devtensor._diagnosis import origins, variables
+from devtensor._diagnosis import origins
 from devtensor._diagnosis.sources import file_name
+from devtensor._diagnosis.variables import fast_names
 
 _ARRAYS = (_C.DeviceArray, _C._Parameter, _C._Buffer)
 _MOST = 1_000_000  # objects that are looked at
@@ -23,27 +25,37 @@ _GRAPHS = 3  # of one line that are worth a note
 
 
 def held() -> Iterator[Any]:
-    """What running functions and tracked objects hold, one after the other; often several times."""
-    for frame in sys._current_frames().values():
-        current: Any = frame
-        for _ in range(1000):
-            if current is None:
-                break
-            for name in variables.fast_names(current.f_code):
-                yield _C._frame_variable(current, name, None)
-            current = current.f_back
-    for holder in gc.get_objects()[:_MOST]:
-        for held in gc.get_referents(holder):
-            yield held
-            if type(held) in (dict, tuple) and not gc.is_tracked(held):  # they hold nothing but what is not tracked
-                yield from held.values() if type(held) is dict else held
+    """The arrays that running functions and tracked objects hold, one after the other; often several times."""
+    frame: FrameType | None = None
+    holder = values = value = None
+    try:
+        for frame in sys._current_frames().values():
+            for _ in range(1000):
+                if frame is None:
+                    break
+                yield from _arrays([_C._frame_variable(frame, name, None) for name in fast_names(frame.f_code)])
+                frame = frame.f_back
+        for holder in gc.get_objects()[:_MOST]:
+            values = gc.get_referents(holder)
+            yield from _arrays(values)
+            for value in values:
+                if type(value) in (dict, tuple) and not gc.is_tracked(value):  # holds what is not either
+                    yield from _arrays(value.values() if type(value) is dict else value)
+    finally:
+        # This very frame is among them. One that refers to itself outlives its end, from Python 3.12 on with the frames
+        # that called it, and so would every array of theirs.
+        del frame, holder, values, value
+
+
+def _arrays(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if type(value) in _ARRAYS]
 
 
 def live_arrays(device: str) -> list[tuple[int, Any]]:
     """(bytes, array) for the arrays on a device that can be found; views of what another one holds are left out."""
     seen: dict[int, Any] = {}
     for found in held():
-        if type(found) in _ARRAYS and found.numel() and str(found.device) == device:
+        if found.numel() and str(found.device) == device:
             seen[id(found)] = found
     spans = []
     for array in seen.values():

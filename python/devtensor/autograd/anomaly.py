@@ -26,8 +26,7 @@ def _look(node: _C.Node, index: int, gradient: _C.DeviceArray | None) -> None:
     origin = node.origin
     if origin is not None:
         text += f" (recorded at {origin.filename}:{origin.lineno}: {_line(origin)})"
-    error = GradientError(text)
-    raise _C._explained(node.name(), ("gradient",), (gradient,), "grad-nan", error, 0)
+    raise _C._explained(node.name(), ("gradient",), (gradient,), "grad-nan", GradientError(text), 0)
 
 
 def _line(origin: Any) -> str:

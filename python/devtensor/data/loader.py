@@ -311,10 +311,12 @@ class _Ahead:
                 self._fetch()
             if self._ready:
                 return self._ready.popleft()[0]
-            error, self._error = self._error, None
-            if error is not None:
-                raise error
-            raise StopIteration
+            if self._error is None:
+                raise StopIteration
+            try:
+                raise self._error
+            finally:
+                self._error = None  # it refers to this frame now
 
     def _fetch(self) -> None:
         """One more batch, or the end; what the loader raises is kept until its turn comes."""

@@ -181,8 +181,8 @@ def _check_list(op: str, name: str, arrays: Any, like: DeviceArray, size: int) -
         need_array(op, f"{name}[{i}]", array)
         names = f"{name}[{i}]", "tensor"
         if array.dtype != like.dtype:
-            error = DTypeMismatchError(f"{op}: {names[0]} has {array.dtype}, and tensor {like.dtype}")
-            raise _C._explained(op, names, (array, like), "dtype-mismatch", error, 0)
+            text = f"{op}: {names[0]} has {array.dtype}, and tensor {like.dtype}"
+            raise _C._explained(op, names, (array, like), "dtype-mismatch", DTypeMismatchError(text), 0)
         _C._check_shape(op, names, (array, like), 0, tuple(like.shape))
     return found
 

@@ -155,8 +155,8 @@ def all_to_all(
         for i, array in enumerate(arrays):
             if array.dtype != inputs[0].dtype:
                 names = f"{name}[{i}]", "input_tensor_list[0]"
-                error = DTypeMismatchError(f"{op}: {names[0]} has {array.dtype}, and {names[1]} {inputs[0].dtype}")
-                raise _C._explained(op, names, (array, inputs[0]), "dtype-mismatch", error, 0)
+                text = f"{op}: {names[0]} has {array.dtype}, and {names[1]} {inputs[0].dtype}"
+                raise _C._explained(op, names, (array, inputs[0]), "dtype-mismatch", DTypeMismatchError(text), 0)
     counts, wanted = [x.numel() for x in inputs], [x.numel() for x in outputs]
     if counts[world.rank()] != wanted[world.rank()]:
         raise ValueError(f"{op}(): process {world.rank()} sends itself {counts[world.rank()]} elements, and expects "
@@ -205,8 +205,8 @@ def all_to_all_single(
     for name, x in zip(names, (output, input), strict=True):
         need_array(op, name, x)
     if output.dtype != input.dtype:
-        error = DTypeMismatchError(f"{op}: output has {output.dtype}, and input {input.dtype}")
-        raise _C._explained(op, names, (output, input), "dtype-mismatch", error, 0)
+        text = f"{op}: output has {output.dtype}, and input {input.dtype}"
+        raise _C._explained(op, names, (output, input), "dtype-mismatch", DTypeMismatchError(text), 0)
     wanted = _rows(op, "output_split_sizes", output, output_split_sizes, "output", world.size())
     counts = _rows(op, "input_split_sizes", input, input_split_sizes, "input", world.size())
     _C._check_shape(op, names, (output, input), 0, [sum(wanted), *input.shape[1:]])

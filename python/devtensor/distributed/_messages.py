@@ -95,8 +95,8 @@ def _parts(op: str, names: tuple[str, str], whole: DeviceArray, part: DeviceArra
     for name, array in zip(names, (whole, part), strict=True):
         need_array(op, name, array)
     if whole.dtype != part.dtype:
-        error = DTypeMismatchError(f"{op}: {names[0]} has {whole.dtype}, and {names[1]} {part.dtype}")
-        raise _C._explained(op, names, (whole, part), "dtype-mismatch", error, 0)
+        text = f"{op}: {names[0]} has {whole.dtype}, and {names[1]} {part.dtype}"
+        raise _C._explained(op, names, (whole, part), "dtype-mismatch", DTypeMismatchError(text), 0)
     if whole.shape != (size, *part.shape):
         first = part.shape[0] * size if part.ndim else size
         _C._check_shape(op, names, (whole, part), 0, (first, *part.shape[1:]))

@@ -34,11 +34,11 @@ class Geometric(OfProbs):
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not self._param.is_cuda and not bool((self._param > 0).all()):
-            error = ValueError(
+            text = (
                 f"Expected parameter probs (Tensor of shape {self._param.shape}) of distribution {self!r} "
                 f"to be positive but found invalid values:\n{self._param}"
             )
-            raise _C._explained("Geometric", ("probs",), (self._param,), "invalid-argument", error, 0)
+            raise _C._explained("Geometric", ("probs",), (self._param,), "invalid-argument", ValueError(text), 0)
 
     @property
     def mean(self) -> DeviceArray:

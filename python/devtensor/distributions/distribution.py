@@ -54,11 +54,11 @@ class Distribution:
                 continue
             value = getattr(self, name)
             if not _holds(constraint, value):
-                error = ValueError(
+                text = (
                     f"Expected parameter {name} (Tensor of shape {value.shape}) of distribution {self!r} to satisfy "
                     f"the constraint {constraint!r}, but found invalid values:\n{value}"
                 )
-                raise _C._explained(type(self).__name__, (name,), (value,), "invalid-argument", error, 0)
+                raise _C._explained(type(self).__name__, (name,), (value,), "invalid-argument", ValueError(text), 0)
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -218,14 +218,14 @@ class Distribution:
         value, last = arrays[-1], len(arrays) - 1
         wanted = self._batch_shape + self._event_shape
         if any(i != j and 1 not in (i, j) for i, j in zip(reversed(value.shape), reversed(wanted), strict=False)):
-            error = ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {wanted}.")
-            raise _C._explained(op, names, arrays, "shape-mismatch", error, last)
+            text = f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {wanted}."
+            raise _C._explained(op, names, arrays, "shape-mismatch", ValueError(text), last)
         if of_support and not _holds(self.support, value):
-            error = ValueError(
+            text = (
                 f"Expected value argument (Tensor of shape {value.shape}) to be within the support ({self.support!r}) "
                 f"of the distribution {self!r}, but found invalid values:\n{value}"
             )
-            raise _C._explained(op, names, arrays, "invalid-argument", error, last)
+            raise _C._explained(op, names, arrays, "invalid-argument", ValueError(text), last)
 
     def __repr__(self) -> str:
         shown = []

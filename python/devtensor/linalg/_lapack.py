@@ -64,8 +64,8 @@ def computed(op: str, arrays: Arrays, function: Callable[..., Any], failure: str
         with np.errstate(all="ignore"):
             found = function(np, *(numbers_of(x) for x in arrays))
     except np.linalg.LinAlgError:
-        error = LinAlgError(f"linalg.{op}: {failure}")
-        raise _C._explained(op, names[: len(arrays)], arrays, "invalid-argument", error, 0) from None
+        text = f"linalg.{op}: {failure}"
+        raise _C._explained(op, names[: len(arrays)], arrays, "invalid-argument", LinAlgError(text), 0) from None
     return tuple(array_of(x) for x in found) if isinstance(found, tuple) else array_of(found)
 
 

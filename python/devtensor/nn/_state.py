@@ -154,6 +154,11 @@ def _ask(
         added += [key for key in after if key not in before]
 
 
+def _from_below(module: Module) -> list[Module]:
+    """A Module and those in it; what is below comes first."""
+    return [*(part for child in module.children() for part in _from_below(child)), module]
+
+
 def _load_and_tell(
     module: Module,
     places: dict[str, Any],
@@ -166,15 +171,7 @@ def _load_and_tell(
 ) -> IncompatibleKeys:
     """The hooks that are called after a module is filled, and then the complaints about keys."""
     _load(module, places, extra, state, False, assign, keys, problems)
-    parts: list[Module] = []
-
-    def visit(part: Module) -> None:  # what is below comes first
-        for child in part.children():
-            visit(child)
-        parts.append(part)
-
-    visit(module)
-    for part in parts:
+    for part in _from_below(module):
         for hook in _hooks(part, "after_load"):
             if hook(part, keys) is not None:
                 raise RuntimeError(

@@ -94,8 +94,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         _C._check_rank(_OP, names, arrays, 1, 0, 1)
         _C._check_rank(_OP, names, arrays, 0, target_.ndim + 1, target_.ndim + 1)
         if target_.ndim and input_.shape[0] != target_.shape[0]:
-            error = ShapeMismatchError("Input and target should have the same size in the batch dimension.")
-            raise _C._explained(_OP, names, arrays, "shape-mismatch", error, 1)
+            text = "Input and target should have the same size in the batch dimension."
+            raise _C._explained(_OP, names, arrays, "shape-mismatch", ShapeMismatchError(text), 1)
         input, target = (input_, target_.long()) if target_.ndim else (input_.unsqueeze(0), target_.long().unsqueeze(0))
         head = F.log_softmax(self.head(input), 1)
         place, found = target, _C.zeros_like(head[:, 0])

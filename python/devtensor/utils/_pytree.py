@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -137,19 +137,19 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
     return leaves, form
 
 
+def _put_together(form: TreeSpec, leaves: Iterator[Any]) -> Any:
+    if form.type is None:
+        return next(leaves)
+    children = [_put_together(child, leaves) for child in form.children_specs]
+    return SUPPORTED_NODES[form.type].unflatten_fn(children, form.context)
+
+
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """A tree of this form with these leaves. Raises ValueError for another number of them."""
     values = list(leaves)
     if len(values) != treespec.num_leaves:
         raise ValueError(f"tree_unflatten(): {treespec.num_leaves} leaves are needed, not {len(values)}")
-    rest = iter(values)
-
-    def made(form: TreeSpec) -> Any:
-        if form.type is None:
-            return next(rest)
-        return SUPPORTED_NODES[form.type].unflatten_fn([made(child) for child in form.children_specs], form.context)
-
-    return made(treespec)
+    return _put_together(treespec, iter(values))
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:

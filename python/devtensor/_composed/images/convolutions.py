@@ -278,8 +278,8 @@ def _transposed(
         )
     whole = [_transposed_size(*row) for row in zip(size, step, around, more, spread, kernel, strict=True)]
     if any(n < 0 for n in whole):
-        error = RuntimeError(f"{op}: padding={around} is too large: the size of the result would be {tuple(whole)}")
-        raise _C._explained(op, _NAMES, arrays, "invalid-parameter", error)
+        text = f"{op}: padding={around} is too large: the size of the result would be {tuple(whole)}"
+        raise _C._explained(op, _NAMES, arrays, "invalid-parameter", RuntimeError(text))
     padded = [n + 2 * a for n, a in zip(whole, around, strict=True)]
     _need_room(op, "stride", stride, [(n - 1) * s for n, s in zip(size, step, strict=True)])
     _need_room(op, "dilation", dilation, [d * (k - 1) for d, k in zip(spread, kernel, strict=True)])

@@ -109,8 +109,8 @@ def _interpolate(
     own = input.shape[2:]
     sizes, factors = _result_size(op, own, size, scale_factor, recompute)
     if any(n < (mode != "area") for n in (*own, *sizes)):
-        error = RuntimeError(f"{op}: input and output sizes should be greater than 0, but got {tuple(own)} and {sizes}")
-        raise _C._explained(op, ("input",), (input,), "invalid-parameter", error)
+        text = f"{op}: input and output sizes should be greater than 0, but got {tuple(own)} and {sizes}"
+        raise _C._explained(op, ("input",), (input,), "invalid-parameter", RuntimeError(text))
     if mode == "area":
         return _means(input, sizes)
     order = _memory_order(input)

@@ -113,8 +113,8 @@ def batch_norm(
     channels = input.shape[1]
     count = input.shape[0] * math.prod(input.shape[2:])
     if count == 1:
-        error = ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-        raise _C._explained("batch_norm", ("input",), (input,), "invalid-argument", error)
+        text = f"Expected more than 1 value per channel when training, got input size {input.shape}"
+        raise _C._explained("batch_norm", ("input",), (input,), "invalid-argument", ValueError(text))
     if not input.numel():  # nothing that the running ones could follow
         none = _C.zeros(channels, dtype=input.dtype, device=input.device)
         return _C._batch_norm(input, none, none, weight, bias, 1.0)
@@ -257,8 +257,8 @@ def one_hot(tensor: DeviceArray, num_classes: int = -1) -> DeviceArray:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         num_classes = int(tensor.max()) + 1
     if not tensor.is_cuda and tensor.numel() and not 0 <= int(tensor.amin()) <= int(tensor.amax()) < num_classes:
-        error = IndexError(f"one_hot(): class values must be at least 0 and smaller than num_classes ({num_classes})")
-        raise _C._explained("one_hot", ("tensor",), (tensor,), "index-out-of-range", error)
+        text = f"one_hot(): class values must be at least 0 and smaller than num_classes ({num_classes})"
+        raise _C._explained("one_hot", ("tensor",), (tensor,), "index-out-of-range", IndexError(text))
     classes = _C.arange(num_classes, device=tensor.device)
     return (tensor.unsqueeze(-1) == classes).to(_C.int64)
 

@@ -214,8 +214,9 @@ def _check_offsets(
     elif int(starts[-1]) > input.shape[0]:
         text = f"offsets[-1] can not be greater than input's length ({input.shape[0]})"
     if text:
-        error = IndexError(f"{op}(): {text}")
-        raise _C._explained(op, ("input", "offsets"), (input, offsets), "index-out-of-range", error, 1)
+        raise _C._explained(
+            op, ("input", "offsets"), (input, offsets), "index-out-of-range", IndexError(f"{op}(): {text}"), 1
+        )
 
 
 def _of_rows(rows: DeviceArray, counts: DeviceArray | None, mode: Mode) -> DeviceArray:

@@ -204,8 +204,8 @@ def local_response_norm(
     beta, k = _need_number(op, "beta", beta), _need_number(op, "k", k)
     _C._check(op, ("input",), (input,))
     if input.ndim < 3:
-        error = ValueError(f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)")
-        raise _C._explained(op, ("input",), (input,), "invalid-argument", error)
+        text = f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)"
+        raise _C._explained(op, ("input",), (input,), "invalid-argument", ValueError(text))
     if size <= 0:
         raise RuntimeError(f"{op}: size must be greater than zero, but got {size}")
     if not input.numel():

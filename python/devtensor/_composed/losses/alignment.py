@@ -66,8 +66,8 @@ def ctc_loss(
     labels = _C.arange(rows.shape[1], device=rows.device) < lengths.unsqueeze(1)
     labels = _C.where(labels, rows.to(_C.int64), blank)
     if not targets.is_cuda and labels.numel() and not 0 <= int(labels.amin()) <= int(labels.amax()) < classes:
-        error = IndexError(f"{op}(): labels must be at least 0 and smaller than the number of classes ({classes})")
-        raise _C._explained(op, _NAMES, arrays, "index-out-of-range", error, 1)
+        text = f"{op}(): labels must be at least 0 and smaller than the number of classes ({classes})"
+        raise _C._explained(op, _NAMES, arrays, "index-out-of-range", IndexError(text), 1)
     losses = _of_paths(scores, labels, inputs, lengths, blank)
     infinite = losses > -_NEVER / 10
     losses = _C.where(infinite, 0.0, losses) if zero_infinity else _Readings.apply(losses, scores, infinite, inputs)

@@ -43,8 +43,8 @@ def multilabel_margin_loss(
         x, target = x.reshape(1), target.reshape(1)
     classes = x.shape[-1]
     if not target.is_cuda and target.numel() and not -1 <= int(target.amin()) <= int(target.amax()) < classes:
-        error = IndexError(f"{op}(): labels must be at least -1 and smaller than the number of scores ({classes})")
-        raise _C._explained(op, names, arrays, "index-out-of-range", error, 1)
+        text = f"{op}(): labels must be at least -1 and smaller than the number of scores ({classes})"
+        raise _C._explained(op, names, arrays, "index-out-of-range", IndexError(text), 1)
     places = _C.arange(classes, device=x.device)
     if not classes:
         return reduced(x.sum(-1), reduction, input.dtype)

@@ -286,8 +286,8 @@ def multi_margin_loss(
     x, classes = widened(input), target.to(_C.int64)
     count = x.shape[-1]
     if not target.is_cuda and target.numel() and not 0 <= int(classes.amin()) <= int(classes.amax()) < count:
-        error = IndexError(f"{op}(): classes must be at least 0 and smaller than the number of scores ({count})")
-        raise _C._explained(op, ("input", "target"), (input, target), "index-out-of-range", error, 1)
+        text = f"{op}(): classes must be at least 0 and smaller than the number of scores ({count})"
+        raise _C._explained(op, ("input", "target"), (input, target), "index-out-of-range", IndexError(text), 1)
     chosen_class = classes.unsqueeze(-1)
     losses = (margin - x.gather(-1, chosen_class) + x).clamp(min=0)
     losses = losses if p == 1 else losses.square()

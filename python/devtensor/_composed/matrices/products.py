@@ -311,11 +311,15 @@ def chained(matrices: tuple[DeviceArray, ...]) -> DeviceArray:
             j = i + length
             tried = [(costs[i][k] + costs[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
             costs[i][j], cuts[i][j] = min(tried)
+    return _product(matrices, cuts, 0, count - 1)
 
-    def product(i: int, j: int) -> DeviceArray:
-        return matrices[i] if i == j else product(i, cuts[i][j]) @ product(cuts[i][j] + 1, j)
 
-    return product(0, count - 1)
+def _product(matrices: tuple[DeviceArray, ...], cuts: list[list[int]], i: int, j: int) -> DeviceArray:
+    """Of matrices i to j, cut in two where cuts says."""
+    if i == j:
+        return matrices[i]
+    cut = cuts[i][j]
+    return _product(matrices, cuts, i, cut) @ _product(matrices, cuts, cut + 1, j)
 
 
 def check_floats(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...]) -> None:

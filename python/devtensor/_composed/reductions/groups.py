@@ -311,8 +311,8 @@ def bincount(input: DeviceArray, weights: DeviceArray | None = None, minlength: 
     places = input.to(_C.int64)
     low, high = _C.stack([places.amin(), places.amax()]).tolist()
     if low < 0:
-        error = RuntimeError("bincount(): only non-negative integers are counted")
-        raise _C._explained("bincount", names, arrays, "index-out-of-range", error, 0)
+        text = "bincount(): only non-negative integers are counted"
+        raise _C._explained("bincount", names, arrays, "index-out-of-range", RuntimeError(text), 0)
     if weights is None:
         each = _C.ones_like(places)
     else:

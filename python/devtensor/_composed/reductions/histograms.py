@@ -39,8 +39,8 @@ def _ends(op: str, x: DeviceArray, range: Sequence[float] | None) -> tuple[Devic
         return 0.0, 1.0
     least, most = x.amin(), x.amax()
     if not (x.is_cuda or bool((most - least).isfinite())):
-        error = RuntimeError(f"{op}(): range [{least.item():g}, {most.item():g}] is not finite")
-        raise _C._explained(op, ("input",), (x,), "invalid-argument", error, 0)
+        text = f"{op}(): range [{least.item():g}, {most.item():g}] is not finite"
+        raise _C._explained(op, ("input",), (x,), "invalid-argument", RuntimeError(text), 0)
     equal = least == most
     return _C.where(equal, least - 0.5, least), _C.where(equal, most + 0.5, most)
 

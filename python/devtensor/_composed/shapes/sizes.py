@@ -69,8 +69,8 @@ def unravel_index(indices: DeviceArray, shape: int | Sequence[int]) -> tuple[Dev
     need_array(op, "indices", indices)
     sizes = _need_ints(op, "shape", shape)
     if indices.dtype.is_floating_point or indices.dtype == _C.bool:
-        error = TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-        raise _C._explained(op, ("indices",), (indices,), "dtype-mismatch", error, 0)
+        text = f"expected 'indices' to be integer dtype, but got {indices.dtype}"
+        raise _C._explained(op, ("indices",), (indices,), "dtype-mismatch", TypeError(text), 0)
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {_C._shown(sizes)}")
     if 0 in sizes:

@@ -31,23 +31,27 @@ def replicate(network: T, devices: Sequence[Device], detach: bool = False) -> li
         raise TypeError(f"replicate(): argument 'network' must be a Module, not {type(network).__name__}")
     detach = _C._need_bool("replicate", "detach", detach)
     refuse_uncalled(network, "copied to several devices")
-    return [_replica(network, device, detach) for device in devices_of("replicate", "devices", devices)]
+    return [_Copies(device, detach).module(network) for device in devices_of("replicate", "devices", devices)]
 
 
-def _replica(network: T, device: _C.device, detach: bool) -> T:
-    arrays: dict[int, DeviceArray] = {}  # one copy of an array that is there twice
-    copies: dict[int, Module] = {}
+class _Copies:
+    """Of modules and their arrays on a device: one of what is there twice."""
 
-    def there(array: DeviceArray) -> DeviceArray:
-        if id(array) not in arrays:
-            arrays[id(array)] = moved(array.detach() if detach else array, device)
-        return arrays[id(array)]
+    def __init__(self, device: _C.device, detach: bool) -> None:
+        self.device, self.detach = device, detach
+        self.arrays: dict[int, DeviceArray] = {}
+        self.modules: dict[int, Module] = {}
 
-    def copied(module: Module) -> Module:
-        if id(module) in copies:
-            return copies[id(module)]
-        copy: Module = type(module).__new__(type(module))
-        copies[id(module)] = copy
+    def parameter(self, array: DeviceArray) -> DeviceArray:
+        if id(array) not in self.arrays:
+            self.arrays[id(array)] = moved(array.detach() if self.detach else array, self.device)
+        return self.arrays[id(array)]
+
+    def module(self, module: T) -> T:
+        if id(module) in self.modules:
+            return self.modules[id(module)]  # type: ignore[return-value]
+        copy = type(module).__new__(type(module))
+        self.modules[id(module)] = copy
         own = copy.__dict__
         own.update(module.__dict__)
         own.update(
@@ -57,14 +61,12 @@ def _replica(network: T, device: _C.device, detach: bool) -> T:
             _module_names=dict(module._module_names),
         )
         for name in module._parameter_names:
-            own[name] = own[name] if own[name] is None else there(own[name])
+            own[name] = own[name] if own[name] is None else self.parameter(own[name])
         for name in module._buffer_names:
-            own[name] = own[name] if own[name] is None else _buffer(own[name], device)
+            own[name] = own[name] if own[name] is None else _buffer(own[name], self.device)
         for name in module._module_names:
-            own[name] = own[name] if own[name] is None else copied(own[name])
+            own[name] = own[name] if own[name] is None else self.module(own[name])
         return copy
-
-    return copied(network)  # type: ignore[return-value]
 
 
 def _buffer(array: DeviceArray, device: _C.device) -> DeviceArray:

@@ -138,11 +138,11 @@ def _lengths(op: str, lengths: Any) -> list[int]:
     if not isinstance(lengths, DeviceArray):
         return list(_need_ints(op, "lengths", lengths))
     if lengths.is_cuda or lengths.ndim != 1 or lengths.dtype.is_floating_point:
-        error = RuntimeError(
+        text = (
             f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D {lengths.device} "
             f"{lengths.dtype} tensor"
         )
-        raise _C._explained(op, ("lengths",), (lengths,), "invalid-argument", error, 0)
+        raise _C._explained(op, ("lengths",), (lengths,), "invalid-argument", RuntimeError(text), 0)
     found: list[int] = lengths.tolist()
     return found
 
