@@ -291,6 +291,20 @@ def test_no_algorithm_with_the_epilogue(cuda: str, fault: Any) -> None:
     assert dt.linear(x, weight, bias).tolist() == [[0.5] * 3] * 5
 
 
+@pytest.mark.parametrize("dtype", ("bfloat16", "float16", "float32", "float64"))
+@pytest.mark.parametrize("refused", (False, pytest.param(True, marks=simulated)))
+def test_sum_and_bias_are_rounded_once(refused: bool, dtype: str, cuda: str, fault: Any) -> None:
+    """257 and 2049 are no numbers of bfloat16 and float16; less 256 and 2048 they are 1."""
+    n = {"bfloat16": 257, "float16": 2049}.get(dtype, 100)
+    kind = getattr(dt, dtype)
+    x, weight = dt.ones((40, n), dtype=kind, device=cuda), dt.ones((33, n), dtype=kind, device=cuda)
+    bias = dt.full((33,), 1 - n, dtype=kind, device=cuda)
+    if refused:
+        fault(HEURISTIC, 0, NOT_SUPPORTED)
+    for _ in range(2):
+        assert (dt.linear(x, weight, bias) == 1).all()
+
+
 @simulated
 def test_every_algorithm_with_the_epilogue_refuses(cuda: str) -> None:
     x, weight, bias = dt.ones((5, 23), device=cuda), dt.ones((3, 23), device=cuda), dt.full((3,), -22.5, device=cuda)
