@@ -329,3 +329,21 @@ def test_random_bits_do_not_depend_on_the_form(n: int, dtype: str, cuda: str) ->
         ]
     for a, b in zip(drawn["cpu"], drawn[cuda], strict=True):
         assert np.array_equal(bits_of(a), bits_of(b))
+
+
+@pytest.mark.parametrize("last", (False, True))
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_mean_of_an_image_is_a_reduction(dtype: str, last: bool, cuda: str) -> None:
+    """A block reads an image, not a thread: the same bits as the mean."""
+    x = values(np.random.default_rng(6), (3, 5, 40, 33), dtype, cuda)
+    x = x.permute((0, 2, 3, 1)).contiguous().permute((0, 3, 1, 2)) if last else x
+    pool = dt.nn.functional
+    want = bits_of(x.mean((2, 3), keepdim=True))
+    for got in (
+        pool.adaptive_avg_pool2d(x, 1),
+        pool.avg_pool2d(x, (40, 33)),
+        pool.avg_pool2d(x, (41, 50), ceil_mode=True, stride=99),
+    ):
+        assert np.array_equal(bits_of(got), want)
+    for got in (pool.avg_pool2d(x, (40, 33), divisor_override=2), pool.avg_pool2d(x, (40, 33), padding=(0, 1))[..., :1]):
+        assert not np.array_equal(bits_of(got), want)
