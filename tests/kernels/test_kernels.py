@@ -170,6 +170,24 @@ def test_bits_do_not_depend_on_where_an_array_lies(n: int, cuda: str) -> None:
     assert np.array_equal(bits_of(dt.softmax(whole[1:], 0)), bits_of(dt.softmax(moved, 0)))
 
 
+@pytest.mark.parametrize("n", (1001, 4096, 16_400, 50_001))
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_bits_of_long_rows_do_not_depend_on_where_they_lie(n: int, dtype: str, cuda: str) -> None:
+    """Vectors are read across their bounds, and nothing outside a row: around it stand numbers that would change it."""
+    rng = np.random.default_rng(n)
+    row = dt.array(rng.normal(size=n)).to(getattr(dt, dtype)).to(cuda)
+    kinds = (dt.softmax, dt.log_softmax)
+    want = [bits_of(op(row, 0)) for op in kinds]
+    around = dt.full((9, n + 8), float("inf"), dtype=row.dtype, device=cuda)
+    for first in range(8):
+        around[:, first : first + n] = row
+        for x in (around[:, first : first + n], around[:, first : first + n].contiguous()):
+            for op, bits in zip(kinds, want, strict=True):
+                for got in bits_of(op(x, 1)):
+                    assert np.array_equal(got, bits)
+        around.fill_(float("inf"))
+
+
 @pytest.mark.parametrize("n", (1, 2, 31, 128, 129, 512, 513, 4096, 4097, 30_000))
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_softmax_of_every_length(n: int, dtype: str, cuda: str) -> None:
