@@ -363,5 +363,8 @@ def test_the_mean_of_an_image_is_a_reduction(dtype: str, last: bool, cuda: str) 
         pool.avg_pool2d(x, (41, 50), ceil_mode=True, stride=99),
     ):
         assert np.array_equal(bits_of(got), want)
-    for got in (pool.avg_pool2d(x, (40, 33), divisor_override=2), pool.avg_pool2d(x, (40, 33), padding=(0, 1))[..., :1]):
+    for got in (
+        pool.avg_pool2d(x, (40, 33), divisor_override=2),
+        pool.avg_pool2d(x, (40, 33), padding=(0, 1))[..., :1],
+    ):
         assert not np.array_equal(bits_of(got), want)
