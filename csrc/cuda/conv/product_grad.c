@@ -70,31 +70,6 @@ as_matrices(const dt_array *x, bool one)
     return m;
 }
 
-static dt_array
-transposed(const dt_array *x)
-{
-    dt_array t = *x;
-    const int row = x->ndim - 2, column = x->ndim - 1;
-    t.shape[row] = x->shape[column];
-    t.shape[column] = x->shape[row];
-    t.strides[row] = x->strides[column];
-    t.strides[column] = x->strides[row];
-    return t;
-}
-
-/* x (rows, columns) for each of n images, step apart. */
-static dt_array
-for_each(const dt_array *x, int64_t n, int64_t step)
-{
-    dt_array all = *x;
-    all.ndim = 3;
-    all.shape[0] = n;
-    all.strides[0] = step;
-    memcpy(all.shape + 1, x->shape, 2 * sizeof(int64_t));
-    memcpy(all.strides + 1, x->strides, 2 * sizeof(int64_t));
-    return all;
-}
-
 /* ---------------------------------------------------------------- products */
 
 static dt_status
@@ -109,12 +84,12 @@ static dt_status
 multiply_filters(const dt_array *filters, const dt_array *grad, const dt_array *x, dt_error *err)
 {
     const bool one = is_one_matrix(x, grad);
-    const dt_array g = as_matrices(grad, one), turned = transposed(filters);
+    const dt_array g = as_matrices(grad, one), turned = cuda_conv_transposed(filters);
     dt_array result = as_matrices(x, one);
     if (one) {
         return multiply(&g, filters, &result, err);
     }
-    const dt_array weights = for_each(&turned, x->shape[0], 0);
+    const dt_array weights = cuda_conv_for_each(&turned, x->shape[0], 0);
     return multiply(&weights, &g, &result, err);
 }
 
@@ -137,11 +112,11 @@ multiply_pixels(cuda_device *d, const dt_array *x, const dt_array *grad, dt_arra
     const bool one = is_one_matrix(x, grad);
     const dt_array g = as_matrices(grad, one), pixels = as_matrices(x, one);
     if (one) {
-        const dt_array rows = transposed(&g);
+        const dt_array rows = cuda_conv_transposed(&g);
         return multiply(&rows, &pixels, filters, err);
     }
-    const dt_array columns = transposed(&pixels);
-    dt_array products = for_each(filters, x->shape[0], dt_array_numel(filters));
+    const dt_array columns = cuda_conv_transposed(&pixels);
+    dt_array products = cuda_conv_for_each(filters, x->shape[0], dt_array_numel(filters));
     if (x->shape[0] == 1) {
         return multiply(&g, &columns, &products, err);
     }
