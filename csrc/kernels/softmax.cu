@@ -2,7 +2,7 @@
 #include "index.h"
 
 #undef DT_ROOM
-#define DT_ROOM , 2
+#define DT_ROOM , sizeof(T) == 2 ? 4 : 2
 #define DT_EACH "../kernels/softmax.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH

@@ -61,3 +61,38 @@ def test_no_copies_where_the_rows_lie_in_memory(dtype: str, cuda: str) -> None:
             dt.conv2d(x, weight, dt.zeros((12,), dtype=x.dtype, device=cuda))
         assert change.calls[PRODUCT] == 1 and EXECUTE not in change.calls
         assert change.launches == 2  # with the zeros
+
+
+@pytest.mark.parametrize("stride", (1, 2, (3, 1)))
+@pytest.mark.parametrize("layout", ("contiguous", "channels_last"))
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", ((3, 9, 7, 8), (1, 9, 7, 8), (3, 9, 1, 1), (3, 1, 7, 8)))
+def test_gradients_of_pixels(shape: tuple[int, ...], dtype: str, layout: str, stride: Any, cuda: str) -> None:
+    """All of strict float32 and float64 are products, and of other dtypes those whose pixels are rows of a matrix."""
+    x, wide_x = whole(shape, dtype, cuda, 1, layout=layout)
+    weight, wide_weight = whole((6, shape[1], 1, 1), dtype, cuda, 2)
+    x, weight = x.requires_grad_(), weight.requires_grad_()
+    y = dt.conv2d(x, weight, stride=stride)
+    grad, wide_grad = whole(tuple(y.shape), dtype, cuda, 3, layout=layout)
+    with watch() as change:
+        of_x, of_weight = dt.autograd.grad(y, (x, weight), grad)
+    down, across = stride if isinstance(stride, tuple) else (stride, stride)
+    spread = np.zeros(shape)
+    spread[:, :, ::down, ::across] = np.einsum("nkpq,kc->ncpq", wide_grad, wide_weight[:, :, 0, 0])
+    products = np.einsum("nkpq,ncpq->kc", wide_grad, wide_x[:, :, ::down, ::across])
+    for got, want in ((of_x, spread), (of_weight, products[:, :, None, None])):
+        assert np.array_equal(wide_of(got).astype(np.float64), formats.round_to(want, dtype).astype(np.float64))
+    rows = layout == "channels_last" and stride == 1 and shape[1] > 1
+    assert EXECUTE not in change.calls or not (rows or dtype in ("float32", "float64"))
+
+
+def test_few_pixels_of_many_channels_are_left_to_cudnn(cuda: str) -> None:
+    """In planes their products, one for each image, are more than the planes."""
+    for size, products in ((4, True), (2, False)):
+        x = dt.ones((3, 16, size, size), device=cuda)
+        weight = dt.ones((16, 16, 1, 1), device=cuda, requires_grad=True)
+        y = dt.conv2d(x, weight)
+        with watch() as change:
+            (got,) = dt.autograd.grad(y.sum(), weight)
+        assert (EXECUTE not in change.calls) is products
+        assert (got == 3 * size * size).all().item()

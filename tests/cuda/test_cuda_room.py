@@ -128,6 +128,35 @@ def test_a_convolution_that_could_be_a_product_needs_no_room_for_copies(stride: 
     assert run(SMALL.format(op=f"dt.conv2d(x, w, stride={stride})")) is True
 
 
+def test_a_gradient_that_could_be_a_product_needs_no_room_for_copies() -> None:
+    code = """
+x = dt.ones(2, 32, 33, 32, device="cuda", requires_grad=True)
+w = dt.ones(32, 32, 1, 1, device="cuda", requires_grad=True)
+y = dt.conv2d(x, w, stride=2)
+grad = dt.ones_like(y)
+
+def backward(leaf):
+    before = dt._C._test.api_calls()["cudnnBackendExecute"]
+    (got,) = dt.autograd.grad(y, leaf, grad, retain_graph=True)
+    return [dt._C._test.api_calls()["cudnnBackendExecute"] - before, got.sum().item()]
+
+found = []
+for leaf in (x, w):
+    backward(leaf)
+    dt.cuda.set_per_process_memory_fraction(1.0)
+    found.append(backward(leaf))
+    dt.cuda.synchronize()
+    dt.cuda.empty_cache()
+    room = dt.cuda.memory_reserved() + leaf.nbytes + 40000
+    dt.cuda.set_per_process_memory_fraction(room / dt.cuda.mem_get_info()[1])
+    found.append(backward(leaf))
+print(json.dumps(found))
+"""
+    of_x, tight_x, of_w, tight_w = run(code)
+    assert of_x[0] == of_w[0] == 0 and tight_x[0] == tight_w[0] == 1
+    assert of_x[1] == tight_x[1] and of_w[1] == tight_w[1]
+
+
 def test_a_copy_that_may_be_done_without_takes_no_memory_from_others() -> None:
     """Where there is none for it, nothing is waited for and nothing that is cached goes."""
     code = """

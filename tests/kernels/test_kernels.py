@@ -170,6 +170,24 @@ def test_bits_do_not_depend_on_where_an_array_lies(n: int, cuda: str) -> None:
     assert np.array_equal(bits_of(dt.softmax(whole[1:], 0)), bits_of(dt.softmax(moved, 0)))
 
 
+@pytest.mark.parametrize("n", (1001, 4096, 16_400, 50_001))
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_bits_of_long_rows_do_not_depend_on_where_they_lie(n: int, dtype: str, cuda: str) -> None:
+    """Vectors are read across their bounds, and nothing outside a row: around it stand numbers that would change it."""
+    rng = np.random.default_rng(n)
+    row = dt.array(rng.normal(size=n)).to(getattr(dt, dtype)).to(cuda)
+    kinds = (dt.softmax, dt.log_softmax)
+    want = [bits_of(op(row, 0)) for op in kinds]
+    around = dt.full((9, n + 8), float("inf"), dtype=row.dtype, device=cuda)
+    for first in range(8):
+        around[:, first : first + n] = row
+        for x in (around[:, first : first + n], around[:, first : first + n].contiguous()):
+            for op, bits in zip(kinds, want, strict=True):
+                for got in bits_of(op(x, 1)):
+                    assert np.array_equal(got, bits)
+        around.fill_(float("inf"))
+
+
 @pytest.mark.parametrize("n", (1, 2, 31, 128, 129, 512, 513, 4096, 4097, 30_000))
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_softmax_of_every_length(n: int, dtype: str, cuda: str) -> None:
@@ -329,3 +347,24 @@ def test_random_bits_do_not_depend_on_the_form(n: int, dtype: str, cuda: str) ->
         ]
     for a, b in zip(drawn["cpu"], drawn[cuda], strict=True):
         assert np.array_equal(bits_of(a), bits_of(b))
+
+
+@pytest.mark.parametrize("last", (False, True))
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_mean_of_an_image_is_a_reduction(dtype: str, last: bool, cuda: str) -> None:
+    """A block reads an image, not a thread: the same bits as the mean."""
+    x = values(np.random.default_rng(6), (3, 5, 40, 33), dtype, cuda)
+    x = x.permute((0, 2, 3, 1)).contiguous().permute((0, 3, 1, 2)) if last else x
+    pool = dt.nn.functional
+    want = bits_of(x.mean((2, 3), keepdim=True))
+    for got in (
+        pool.adaptive_avg_pool2d(x, 1),
+        pool.avg_pool2d(x, (40, 33)),
+        pool.avg_pool2d(x, (41, 50), ceil_mode=True, stride=99),
+    ):
+        assert np.array_equal(bits_of(got), want)
+    for got in (
+        pool.avg_pool2d(x, (40, 33), divisor_override=2),
+        pool.avg_pool2d(x, (40, 33), padding=(0, 1))[..., :1],
+    ):
+        assert not np.array_equal(bits_of(got), want)

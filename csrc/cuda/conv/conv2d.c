@@ -308,13 +308,20 @@ cuda_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, con
 
 /* ---------------------------------------------------------------- gradients */
 
-/* One call: arrays are ready, x or weight is written. *made false: the library has no engine. */
+/* One gradient: arrays are ready, x or weight is written. *made false: the library has no engine. */
 static dt_status
 call_gradient(cuda_device *d, int kind, const dt_conv2d_params *params, const dt_array *x, const dt_array *weight,
               const dt_array *grad, bool channels_last, int64_t *images, bool *made, dt_error *err)
 {
     conv_key key;
     int fused = 0;
+    if (cuda_conv_grad_is_product(kind, x, weight, params, grad)) {
+        bool done;
+        DT_TRY(cuda_conv_grad_product(d, kind, x, weight, params, grad, &done, err));
+        if (done) {
+            return DT_OK;
+        }
+    }
     cuda_conv_key(x, weight, false, params, grad, channels_last, &key);
     key.kind = kind;
     const conv_pointers pointers = {cuda_address(x), cuda_address(weight), 0, cuda_address(grad)};

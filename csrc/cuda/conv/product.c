@@ -117,27 +117,27 @@ rows_of_windows(const dt_array *windows, dt_array *rows)
     return join(rows, 3, 6) && join(rows, 1, 3);
 }
 
-/* x (rows, columns) for each of n. */
-static dt_array
-for_each(const dt_array *x, int64_t n)
+dt_array
+cuda_conv_for_each(const dt_array *x, int64_t n, int64_t step)
 {
     dt_array all = *x;
     all.ndim = 3;
     all.shape[0] = n;
-    all.strides[0] = 0;
+    all.strides[0] = step;
     memcpy(all.shape + 1, x->shape, 2 * sizeof(int64_t));
     memcpy(all.strides + 1, x->strides, 2 * sizeof(int64_t));
     return all;
 }
 
-static dt_array
-transposed(const dt_array *x)
+dt_array
+cuda_conv_transposed(const dt_array *x)
 {
     dt_array t = *x;
-    t.shape[1] = x->shape[2];
-    t.shape[2] = x->shape[1];
-    t.strides[1] = x->strides[2];
-    t.strides[2] = x->strides[1];
+    const int row = x->ndim - 2, column = x->ndim - 1;
+    t.shape[row] = x->shape[column];
+    t.shape[column] = x->shape[row];
+    t.strides[row] = x->strides[column];
+    t.strides[column] = x->strides[row];
     return t;
 }
 
@@ -149,7 +149,7 @@ multiply_windows(cuda_device *d, const dt_array *filters, const dt_array *window
                  dt_activation activation, dt_array *out, dt_error *err)
 {
     dt_matmul_params params = {1.0, 0.0, activation};
-    dt_array result = *out, weights = for_each(filters, windows->shape[0]);
+    dt_array result = *out, weights = cuda_conv_for_each(filters, windows->shape[0], 0);
     result.ndim = 3;
     result.shape[1] = filters->shape[0];
     result.shape[2] = windows->shape[1];
@@ -159,10 +159,10 @@ multiply_windows(cuda_device *d, const dt_array *filters, const dt_array *window
         result.shape[1] = result.shape[2];
         result.shape[2] = channels;
         dt_array_set_contiguous(&result);
-        weights = transposed(&weights);
+        weights = cuda_conv_transposed(&weights);
         return cuda_matmul(windows, &weights, bias, &params, &result, err);
     }
-    const dt_array columns = transposed(windows);
+    const dt_array columns = cuda_conv_transposed(windows);
     params.activation = DT_ACTIVATION_NONE;
     if (bias != NULL) { /* cuBLASLt adds one along rows only */
         dt_array planes;

@@ -42,12 +42,30 @@ pool_args(const dt_array *x, const dt_pool2d_params *params, const dt_array *out
     return args;
 }
 
+/* Whether the one window of each image is all of it, and its divisor the number of pixels. out lies as reductions write
+ * it. */
+static bool
+is_mean(const dt_array *x, const dt_pool2d_params *p, const dt_array *out)
+{
+    const int64_t channels = out->shape[1];
+    if (p->mode == DT_POOL_MAX || p->divisor != 0 || out->shape[2] != 1 || out->shape[3] != 1 ||
+        dt_array_numel(x) == 0 || (channels > 1 && out->strides[1] != 1) ||
+        (out->shape[0] > 1 && out->strides[0] != channels)) {
+        return false;
+    }
+    return p->mode == DT_POOL_ADAPTIVE_AVG ||
+           (p->padding[0] == 0 && p->padding[1] == 0 && p->kernel[0] >= x->shape[2] && p->kernel[1] >= x->shape[3]);
+}
+
 dt_status
 cuda_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt_array *indices, dt_error *err)
 {
     cuda_device *d;
     CUfunction function;
     cuda_kernel kernel = params->mode == DT_POOL_MAX ? CUDA_KERNEL_max_pool2d : CUDA_KERNEL_avg_pool2d;
+    if (is_mean(x, params, out)) { /* a row to a block, not to a thread */
+        return cuda_reduce(DT_REDUCE_mean, NULL, x, 2, out, err);
+    }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)x->dtype, &function, err));
     k_pool2d_args args = pool_args(x, params, out);

@@ -79,8 +79,9 @@ class Flip(Function):
 
 def _turned(input: DeviceArray, dims: list[int]) -> DeviceArray:
     order = _memory_order(input)
-    backwards = {order.index(d): _C.arange(input.shape[d] - 1, -1, -1, device=input.device) for d in dims}
-    return _permuted_back(_selected(input.permute(order), backwards), order)
+    backwards = {n: _C.arange(n - 1, -1, -1, device=input.device) for n in {input.shape[d] for d in dims}}
+    places = {order.index(d): backwards[input.shape[d]] for d in dims}
+    return _permuted_back(_selected(input.permute(order), places), order)
 
 
 def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArray:
@@ -281,7 +282,9 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     sides = [(order.index(d), before, after) for d, before, after in sides]
     if mode == "constant":
         return _permuted_back(_pad_constant(x, sides, 0 if value is None else value), order)
-    moved = {d: _sources(x.shape[d], before, after, mode, x.device) for d, before, after in sides if before or after}
+    spans = {d: (x.shape[d], before, after) for d, before, after in sides if before or after}
+    sources = {span: _sources(*span, mode, x.device) for span in set(spans.values())}
+    moved = {d: sources[span] for d, span in spans.items()}
     return _permuted_back(_selected(x, moved), order) if moved else input.clone()
 
 
@@ -302,11 +305,13 @@ def _pad_constant(x: DeviceArray, sides: list[tuple[int, int, int]], value: floa
 
 def _sources(size: int, before: int, after: int, mode: str, device: _C.device) -> DeviceArray:
     """Which element stands at each place from -before to size + after."""
+    if mode == "reflect":
+        from_last = _C.arange(size - 1 + before, -1 - after, -1, device=device)
+        places = (size - 1) - (from_last.abs() if after > 0 else from_last)
+        return places.abs() if before > 0 else places
     places = _C.arange(-before, size + after, device=device)
     if mode == "replicate":
         return places.clamp(0, size - 1)
-    if mode == "reflect":
-        return (size - 1) - ((size - 1) - places.abs()).abs()
     first = max(-before, 0)  # what is taken away does not come round
     return (places - first) % (size - first + min(after, 0)) + first
 
