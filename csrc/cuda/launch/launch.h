@@ -20,6 +20,7 @@
     X(sort_rows)                                                                                                       \
     X(softmax_grad)                                                                                                    \
     X(attention)                                                                                                       \
+    X(weigh)                                                                                                           \
     X(max_pool2d)                                                                                                      \
     X(max_pool2d_grad)                                                                                                 \
     X(avg_pool2d)                                                                                                      \
