@@ -7,7 +7,6 @@
 #include "../memory/transfer.h"
 #include "attention.h"
 
-#define SCORES_BYTES (INT64_C(24) << 20)
 #define LEAST_QUERIES 64 /* of a head, and LEAST_KEYS: below, the kernel takes no longer than three launches */
 #define LEAST_KEYS 128
 #define MOST_KEYS (1 << 30)
@@ -55,8 +54,9 @@ cuda_attention_products_apply(const dt_array *query, const dt_array *key, const 
     const int64_t depth = query->shape[column], columns = value->shape[column], keys = key->shape[row];
     const bool grouped = row > 0 && query->shape[row - 1] != key->shape[row - 1];
     const bool half = dt_itemsize((dt_dtype)query->dtype) == 2;
-    return query->dtype != DT_FLOAT64 && query->shape[row] >= LEAST_QUERIES && keys >= LEAST_KEYS &&
-           keys <= MOST_KEYS && depth > 0 && dt_array_numel(out) > 0 && !(grouped && query->ndim == DT_MAX_NDIM) &&
+    return cuda_settings.attention_scores > 0 && query->dtype != DT_FLOAT64 && query->shape[row] >= LEAST_QUERIES &&
+           keys >= LEAST_KEYS && keys <= MOST_KEYS && depth > 0 && dt_array_numel(out) > 0 &&
+           !(grouped && query->ndim == DT_MAX_NDIM) &&
            !(half && (depth % LIBRARY_WIDTH != 0 || columns % LIBRARY_WIDTH != 0)) && out->strides[column] == 1 &&
            out->strides[row] >= columns;
 }
@@ -143,7 +143,7 @@ open_heads(job *j, const dt_array *query, const dt_array *key, const dt_array *v
 static void
 cut_parts(job *j)
 {
-    const int64_t pitch = pitch_of(j->keys), scores = SCORES_BYTES / (int64_t)sizeof(float);
+    const int64_t pitch = pitch_of(j->keys), scores = cuda_settings.attention_scores / (int64_t)sizeof(float);
     j->queries_a_part = least(j->queries, most(scores / pitch / LEAST_QUERIES * LEAST_QUERIES, LEAST_QUERIES));
     if (j->params->causal && j->heads * j->queries > scores / pitch) {
         j->queries_a_part = least(j->queries_a_part, CAUSAL_QUERIES);
