@@ -11,8 +11,6 @@
 #define DT_EACH "../kernels/attention.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH
-#undef DT_ROOM
-#define DT_ROOM , 3
 #define DT_EACH "../kernels/weigh.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH
