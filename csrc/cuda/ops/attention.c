@@ -1,4 +1,4 @@
-/* attention.c: attention in one pass, by a kernel of our own, or as products. */
+/* attention.c: attention in one pass, by a kernel of our own, where it is not products (attention_products.c). */
 #include <string.h>
 
 #include "attention.h"
