@@ -92,6 +92,8 @@ VECTORS = {
     "k_argmax_float16": "r",
     "k_softmax_float32": "rw",
     "k_log_softmax_bfloat16": "rw",
+    "k_weigh_float32": "rw",
+    "k_weigh_float16": "r",
     "k_uniform_float32": "w",
     "k_depthwise_float32": "rw",
     "k_dot_float16": "r",

@@ -299,7 +299,12 @@ int cuda_api_sites(const cuda_call_site **out);
 typedef struct {
     int64_t index_limit; /* entries and offsets above it take the 64-bit form */
     bool skinny, depthwise;
+    int64_t attention_scores; /* bytes of them that are in memory at a time; 0: attention never goes by products */
 } cuda_kernel_settings;
+#define CUDA_KERNEL_SETTINGS                                                                                           \
+    {                                                                                                                  \
+        .index_limit = INT32_MAX, .skinny = true, .depthwise = true, .attention_scores = INT64_C(24) << 20             \
+    }
 extern cuda_kernel_settings cuda_settings;
 
 /* cache.c: how many plans a device keeps of products, and of convolutions (0: back to 4096). */

@@ -246,6 +246,24 @@ typedef struct {
     int32_t causal, mask_kind;
 } k_attention_args;
 
+#define K_WEIGH_PACKS 4                   /* of four scores, that a thread has in flight */
+#define K_WEIGH_CHUNK (4 * K_WEIGH_PACKS) /* scores */
+#define K_WEIGH_FEWEST_LANES 3
+#define K_WEIGH_MOST_LANES 8
+
+/* Rows of scores, float32 and `pitch` apart, become weights of the dtype at the front of their places: unit *
+ * softmax(scores + mask). Row r is query first + r % queries of entry head + r / queries of heads (array 0: mask).
+ * 2**lanes threads a row; kept: no more than K_WEIGH_CHUNK scores for each. */
+typedef struct {
+    k_index heads;
+    k_operand scores, mask;
+    int64_t rows, queries, pitch, head, first;
+    int64_t mask_strides[2];
+    k_divisor by_queries;
+    float unit;
+    int32_t keys, causal, mask_kind, lanes, kept;
+} k_weigh_args;
+
 /* sums[part] = the sum of x * y over the part's chunk of k, for each of splits. Sums are accumulators: float32 or
  * float64. */
 typedef struct {

@@ -69,37 +69,61 @@ to_tf32(float x)
     return (u & 0x7f800000u) == 0x7f800000u ? x : dt_bits_f32((u + 0x1000u) & ~0x1fffu);
 }
 
+static void
+round_numbers(sim_rounding rounding, dt_dtype dtype, void *numbers, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (dtype == DT_FLOAT64) {
+            double *x = (double *)numbers + i;
+            *x = (double)dt_f64_to_f32(*x);
+        } else {
+            float *x = (float *)numbers + i;
+            *x = rounding == SIM_TF32 ? to_tf32(*x) : dt_f16_to_f32(dt_f32_to_f16(*x));
+        }
+    }
+}
+
+static bool
+is_rounded(sim_rounding rounding, const dt_array *a)
+{
+    switch (rounding) {
+    case SIM_WIDE:
+        return dt_itemsize((dt_dtype)a->dtype) == 2;
+    case SIM_HALF:
+        return a->dtype == DT_FLOAT32 || a->dtype == DT_FLOAT64;
+    case SIM_TF32:
+        return a->dtype == DT_FLOAT32;
+    default:
+        return false;
+    }
+}
+
 CUresult
 sim_round(sim_rounding rounding, dt_storage *storage, dt_array *a, void **copy)
 {
     *copy = NULL;
-    if (rounding == SIM_EXACT || (a->dtype != DT_FLOAT32 && !(a->dtype == DT_FLOAT64 && rounding == SIM_HALF))) {
+    if (!is_rounded(rounding, a)) {
         return CUDA_SUCCESS;
     }
     dt_error err;
     dt_storage rounded;
     dt_array b = *a;
-    int64_t n = dt_array_numel(a);
-    *copy = dt_malloc_aligned(dt_array_nbytes(a));
+    b.dtype = rounding == SIM_WIDE ? DT_FLOAT32 : a->dtype;
+    const size_t nbytes = dt_array_nbytes(&b);
+    *copy = dt_malloc_aligned(nbytes);
     if (*copy == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    point_at(*copy, dt_array_nbytes(a), &rounded, &b);
+    point_at(*copy, nbytes, &rounded, &b);
     dt_array_set_contiguous(&b);
     dt_status status = cpu_copy(a, &b, false, &err);
     if (status != DT_OK) {
         return sim_from_status(status);
     }
-    for (int64_t i = 0; i < n; i++) {
-        if (a->dtype == DT_FLOAT64) {
-            double *x = (double *)*copy + i;
-            *x = (double)dt_f64_to_f32(*x);
-        } else {
-            float *x = (float *)*copy + i;
-            *x = rounding == SIM_TF32 ? to_tf32(*x) : dt_f16_to_f32(dt_f32_to_f16(*x));
-        }
+    if (rounding != SIM_WIDE) {
+        round_numbers(rounding, (dt_dtype)b.dtype, *copy, dt_array_numel(&b));
     }
-    point_at(*copy, dt_array_nbytes(a), storage, &b);
+    point_at(*copy, nbytes, storage, &b);
     *a = b;
     return CUDA_SUCCESS;
 }

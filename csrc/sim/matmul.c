@@ -16,7 +16,7 @@
 typedef struct {
     int64_t m, n, k, batch;
     int64_t ld[4], stride[4];
-    int32_t type, compute, transa, transb, epilogue, biased;
+    int32_t type, result, compute, transa, transb, epilogue;
 } problem;
 
 typedef struct {
@@ -51,12 +51,12 @@ cublas_dtype(cudaDataType type)
 static bool
 supported(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4])
 {
-    cudaDataType type = layouts[3]->type;
+    const cudaDataType type = layouts[0]->type, result = layouts[3]->type;
     uint64_t most = (uint64_t)sim_size_limit();
     for (int i = 0; i < 4; i++) {
         const sim_lt_layout *layout = layouts[i];
-        if (layout->type != type || layout->rows > most || layout->columns > most || layout->ld > INT32_MAX ||
-            layout->batch > MOST_PRODUCTS) {
+        if (layout->type != (i < 2 ? type : result) || layout->rows > most || layout->columns > most ||
+            layout->ld > INT32_MAX || layout->batch > MOST_PRODUCTS) {
             return false;
         }
     }
@@ -66,7 +66,8 @@ supported(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4])
     computes |= (type == CUDA_R_32F || type == CUDA_R_16F) && desc->scale == CUDA_R_32F &&
                 desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     bool biased = (desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-    return cublas_dtype(type) >= 0 && computes && (!biased || desc->bias_type < 0 || desc->bias_type == type);
+    computes &= result == type || ((type == CUDA_R_16F || type == CUDA_R_16BF) && result == CUDA_R_32F);
+    return cublas_dtype(type) >= 0 && computes && (!biased || desc->bias_type < 0 || desc->bias_type == result);
 }
 
 static cublasStatus_t
@@ -117,7 +118,8 @@ read_problem(const sim_lt_desc *desc, const sim_lt_layout *const layouts[4], pro
     p->n = (int64_t)n;
     p->k = (int64_t)k;
     p->batch = d->batch;
-    p->type = d->type;
+    p->type = a->type;
+    p->result = d->type;
     p->compute = desc->compute;
     p->transa = desc->transa;
     p->transb = desc->transb;
@@ -197,11 +199,12 @@ sim_cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t
 /* ---------------------------------------------------------------- the product */
 
 static dt_array
-matrix(const problem *p, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride, int64_t batch_stride)
+matrix(const problem *p, cudaDataType type, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride,
+       int64_t batch_stride)
 {
     dt_array a = DT_ARRAY_EMPTY;
     int i = 0;
-    a.dtype = (uint8_t)cublas_dtype(p->type);
+    a.dtype = (uint8_t)cublas_dtype(type);
     if (p->batch > 1) {
         a.shape[i] = p->batch;
         a.strides[i++] = batch_stride;
@@ -217,12 +220,12 @@ matrix(const problem *p, int64_t rows, int64_t columns, int64_t row_stride, int6
 static void
 lay_out_call(const problem *p, product *call)
 {
-    call->a = p->transb == CUBLAS_OP_N ? matrix(p, p->n, p->k, p->ld[1], 1, p->stride[1])
-                                       : matrix(p, p->n, p->k, 1, p->ld[1], p->stride[1]);
-    call->b = p->transa == CUBLAS_OP_N ? matrix(p, p->k, p->m, p->ld[0], 1, p->stride[0])
-                                       : matrix(p, p->k, p->m, 1, p->ld[0], p->stride[0]);
-    call->c = matrix(p, p->n, p->m, p->ld[2], 1, p->stride[2]);
-    call->d = matrix(p, p->n, p->m, p->ld[3], 1, p->stride[3]);
+    const cudaDataType type = (cudaDataType)p->type, result = (cudaDataType)p->result;
+    const bool ta = p->transa == CUBLAS_OP_T, tb = p->transb == CUBLAS_OP_T;
+    call->a = matrix(p, type, p->n, p->k, tb ? 1 : p->ld[1], tb ? p->ld[1] : 1, p->stride[1]);
+    call->b = matrix(p, type, p->k, p->m, ta ? 1 : p->ld[0], ta ? p->ld[0] : 1, p->stride[0]);
+    call->c = matrix(p, result, p->n, p->m, p->ld[2], 1, p->stride[2]);
+    call->d = matrix(p, result, p->n, p->m, p->ld[3], 1, p->stride[3]);
     call->bias = DT_ARRAY_EMPTY;
     call->bias.dtype = call->d.dtype;
     call->bias.ndim = 1;
@@ -361,10 +364,10 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
     }
     const void *c_used = call.params.beta != 0 ? c : d;
     const void *const pointers[4] = {a, b, c_used, d};
-    size_t itemsize = dt_itemsize((dt_dtype)call.d.dtype);
+    const size_t itemsize = dt_itemsize((dt_dtype)call.a.dtype), result = dt_itemsize((dt_dtype)call.d.dtype);
     bool biased = (desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-    if (c_used == NULL || !aligned(a, itemsize) || !aligned(b, itemsize) || !aligned(c_used, itemsize) ||
-        !aligned(d, itemsize) || (biased && (desc->bias == NULL || !aligned(desc->bias, itemsize)))) {
+    if (c_used == NULL || !aligned(a, itemsize) || !aligned(b, itemsize) || !aligned(c_used, result) ||
+        !aligned(d, result) || (biased && (desc->bias == NULL || !aligned(desc->bias, result)))) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     if ((workspace == NULL && workspace_size > 0) || !aligned(workspace, WORKSPACE_ALIGNMENT) ||
@@ -378,7 +381,9 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
     call.bias_address = biased ? (uint64_t)(uintptr_t)desc->bias : 0;
     call.workspace = (uint64_t)(uintptr_t)workspace;
     call.workspace_size = algo ? (size_t)algo->data[1] : workspace_size < WORKSPACE ? workspace_size : WORKSPACE;
-    call.rounding = desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? SIM_TF32 : SIM_EXACT;
+    call.rounding = desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? SIM_TF32
+                    : p.result != p.type                          ? SIM_WIDE
+                                                                  : SIM_EXACT;
     call.drops_nans = (desc->epilogue & CUBLASLT_EPILOGUE_RELU) != 0;
     call.params.activation = desc->epilogue & CUBLASLT_EPILOGUE_RELU   ? DT_ACTIVATION_RELU
                              : desc->epilogue & CUBLASLT_EPILOGUE_GELU ? DT_ACTIVATION_GELU_TANH

@@ -286,8 +286,8 @@ CUresult sim_image_read(const void *image, int capability, sim_image *out);
 
 /* ---------------------------------------------------------------- libraries: library.c */
 
-/* How a library's faster algorithms round their inputs. */
-typedef enum { SIM_EXACT, SIM_TF32, SIM_HALF } sim_rounding;
+/* How a library's faster algorithms round their inputs; SIM_WIDE: half types become float32. */
+typedef enum { SIM_EXACT, SIM_TF32, SIM_HALF, SIM_WIDE } sim_rounding;
 
 int64_t sim_size_limit(void);
 /* Bytes from the first to the last element of a (strides are not negative). */

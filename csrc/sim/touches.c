@@ -134,6 +134,14 @@ of_attention(list *l, const void *args)
 }
 
 static void
+of_weigh(list *l, const void *args)
+{
+    const k_weigh_args *a = args;
+    reads(l, &a->mask);
+    writes(l, &a->scores);
+}
+
+static void
 of_scan(list *l, const void *args)
 {
     const k_scan_args *a = args;
@@ -314,6 +322,7 @@ static const struct {
     {"k_softmax_", of_softmax},
     {"k_log_softmax_", of_softmax},
     {"k_attention_", of_attention},
+    {"k_weigh_", of_weigh},
     {"k_max_pool2d_grad_", of_max_pool2d_grad},
     {"k_max_pool2d_", of_pool2d},
     {"k_avg_pool2d_", of_pool2d},

@@ -299,6 +299,79 @@ test_attention(void)
     }
 }
 
+/* Heads of 3 queries, from query 5 on; the last row has no weight where there is a mask of bool. */
+static void
+test_weigh(void)
+{
+    static const int64_t sizes[] = {1, 130, 600, 4096, 5003};
+    enum { HEADS = 3, QUERIES = 3, ROWS = HEADS * QUERIES, FIRST = 5 };
+    for (int form = 0; form < 5 * 4; form++) { /* a size; no mask, two masks, causal */
+        const int64_t keys = sizes[form % 5], pitch = (keys + 7) / 8 * 8;
+        float *scores = numbers(ROWS * pitch, 0), *added = numbers(HEADS * keys, 0);
+        float *weights = numbers(ROWS * pitch, 0);
+        uint8_t *seen = calloc((size_t)(HEADS * keys), 1);
+        for (int64_t i = 0; i < HEADS * keys; i++) {
+            seen[i] = i / keys != HEADS - 1 && i % 5 != 0;
+        }
+        scores[pitch / 2] = 80; /* a largest score that comes late for some lanes */
+        k_weigh_args a = {.heads = line(HEADS + 1, keys, 0),
+                          .rows = ROWS,
+                          .queries = QUERIES,
+                          .keys = (int32_t)keys,
+                          .pitch = pitch,
+                          .head = 1,
+                          .first = FIRST,
+                          .by_queries = divisor(QUERIES),
+                          .unit = 2,
+                          .mask_strides = {0, 1},
+                          .causal = form / 5 == 3,
+                          .mask_kind = form / 5 % 3,
+                          .lanes = keys <= 128   ? 3
+                                   : keys <= 600 ? 6
+                                                 : 8};
+        a.kept = K_WEIGH_CHUNK << a.lanes >= keys;
+        const char *mask = a.mask_kind == K_MASK_BOOL ? (const char *)(seen - keys) : (const char *)(added - keys);
+        a.mask = operand(mask);
+        memcpy(weights, scores, (size_t)(ROWS * pitch) * 4);
+        a.scores = operand(weights);
+        run_all("k_weigh_float32", &a, weights, (size_t)(ROWS * pitch) * 4, "weights");
+        int right = 1;
+        for (int64_t r = 0; r < ROWS; r++) {
+            const int64_t head = r / QUERIES, last = a.causal ? FIRST + r % QUERIES : keys - 1;
+            double total = 0, size = 0;
+            for (int pass = 0; pass < 2; pass++, size = total) {
+                for (int64_t k = 0; k < keys; k++) {
+                    const int64_t at = head * keys + k;
+                    const int hidden = k > last || (a.mask_kind == K_MASK_BOOL && !seen[at]);
+                    const double more = a.mask_kind == K_MASK_NUMBERS ? (double)added[at] : 0;
+                    const double weight = hidden ? 0 : exp((double)scores[r * pitch + k] + more);
+                    const double want = size > 0 ? 2 * weight / size : 0;
+                    total += pass == 0 ? weight : 0;
+                    right = right && (pass == 0 || fabs((double)weights[r * pitch + k] - want) <= 2e-6 * want + 1e-38);
+                }
+            }
+        }
+        check(right, "values of weights");
+        uint16_t *narrow = (uint16_t *)(void *)weights;
+        float *wide = malloc((size_t)(ROWS * pitch) * 4);
+        memcpy(wide, weights, (size_t)(ROWS * pitch) * 4);
+        if (a.mask_kind != K_MASK_NUMBERS) {
+            memcpy(weights, scores, (size_t)(ROWS * pitch) * 4);
+            run_all("k_weigh_float16", &a, weights, (size_t)(ROWS * pitch) * 4, "weights of float16");
+            for (int64_t i = 0; i < ROWS * keys; i++) {
+                const int64_t r = i / keys, k = i % keys;
+                right = right && narrow[r * pitch * 2 + k] == dt_f32_to_f16(wide[r * pitch + k]).bits;
+            }
+            check(right, "values of weights of float16");
+        }
+        free(wide);
+        free(scores);
+        free(added);
+        free(weights);
+        free(seen);
+    }
+}
+
 /* ---------------------------------------------------------------- products */
 
 static void
@@ -496,6 +569,7 @@ main(void)
     test_softmax();
     test_softmax_grad();
     test_attention();
+    test_weigh();
     test_transpose();
     test_skinny();
     test_small_products();

@@ -2,7 +2,7 @@
 #include "test_sim.h"
 
 typedef struct {
-    cudaDataType type;
+    cudaDataType type, result;
     cublasComputeType_t compute;
     int transa, transb, batch;
     unsigned epilogue;
@@ -41,11 +41,11 @@ width(cudaDataType type)
 }
 
 static cublasLtMatrixLayout_t
-layout_new(const product *q, int64_t rows, int64_t columns)
+layout_new(const product *q, cudaDataType type, int64_t rows, int64_t columns)
 {
     cublasLtMatrixLayout_t layout = NULL;
     int64_t ld = rows + q->pad, stride = ld * columns + q->pad;
-    OK(api.cublasLtMatrixLayoutCreate(&layout, q->type, (uint64_t)rows, (uint64_t)columns, ld));
+    OK(api.cublasLtMatrixLayoutCreate(&layout, type, (uint64_t)rows, (uint64_t)columns, ld));
     OK(api.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &q->batch, sizeof(q->batch)));
     OK(api.cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
                                             sizeof(stride)));
@@ -59,7 +59,8 @@ one_product(product q)
     cublasLtMatmulDesc_t desc = NULL;
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t found;
-    size_t wanted = 8 * MIB, w = width(q.type);
+    const cudaDataType dtypes[3] = {q.type, q.type, q.result};
+    size_t wanted = 8 * MIB, w = width(q.type), to = width(q.result);
     int n = 0;
     unsigned char numbers[2][8];
     bool wide = q.type == CUDA_R_64F;
@@ -74,21 +75,22 @@ one_product(product q)
     OK(api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &q.transb, sizeof(q.transb)));
     OK(api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &q.epilogue, sizeof(q.epilogue)));
     for (int i = 0; i < 3; i++) {
-        layouts[i] = layout_new(&q, rows[i], columns[i]);
+        layouts[i] = layout_new(&q, dtypes[i], rows[i], columns[i]);
+        const size_t size = width(dtypes[i]);
         sizes[i] = ((rows[i] + q.pad) * columns[i] + q.pad) * q.batch;
-        bytes[i] = malloc((size_t)sizes[i] * w);
+        bytes[i] = malloc((size_t)sizes[i] * size);
         for (int64_t j = 0; j < sizes[i]; j++) {
-            store(q.type, bytes[i] + (size_t)j * w, entry(j + i));
+            store(dtypes[i], bytes[i] + (size_t)j * size, entry(j + i));
         }
-        device[i] = alloc((size_t)sizes[i] * w);
-        OK(api.cuMemcpyHtoDAsync_v2(device[i], bytes[i], (size_t)sizes[i] * w, NULL));
+        device[i] = alloc((size_t)sizes[i] * size);
+        OK(api.cuMemcpyHtoDAsync_v2(device[i], bytes[i], (size_t)sizes[i] * size, NULL));
     }
     device[3] = alloc(wanted);
-    device[4] = alloc((size_t)q.m * w);
+    device[4] = alloc((size_t)q.m * to);
     unsigned char bias[8];
     for (int64_t i = 0; i < q.m; i++) {
-        store(q.type, bias, entry(i + 40));
-        OK(api.cuMemcpyHtoDAsync_v2(device[4] + (size_t)i * w, bias, w, NULL));
+        store(q.result, bias, entry(i + 40));
+        OK(api.cuMemcpyHtoDAsync_v2(device[4] + (size_t)i * to, bias, to, NULL));
     }
     OK(api.cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &device[4], sizeof(device[4])));
     OK(api.cublasLtMatmulPreferenceCreate(&preference));
@@ -112,13 +114,13 @@ one_product(product q)
     }
     OK(api.cublasLtMatmulDescDestroy(desc));
     OK(api.cublasLtMatmulPreferenceDestroy(preference));
-    unsigned char *got = malloc((size_t)sizes[2] * w);
-    OK(api.cuMemcpyDtoHAsync_v2(got, device[2], (size_t)sizes[2] * w, NULL));
+    unsigned char *got = malloc((size_t)sizes[2] * to);
+    OK(api.cuMemcpyDtoHAsync_v2(got, device[2], (size_t)sizes[2] * to, NULL));
     int64_t wrong = 0;
     for (int64_t t = 0; t < q.batch; t++) {
         const unsigned char *base[3];
         for (int i = 0; i < 3; i++) {
-            base[i] = bytes[i] + (size_t)(t * (sizes[i] / q.batch)) * w;
+            base[i] = bytes[i] + (size_t)(t * (sizes[i] / q.batch)) * width(dtypes[i]);
         }
         for (int64_t i = 0; i < q.m; i++) {
             for (int64_t j = 0; j < q.n; j++) {
@@ -128,11 +130,11 @@ one_product(product q)
                     int64_t bi = q.transb ? j + l * (rows[1] + q.pad) : l + j * (rows[1] + q.pad);
                     sum += load(q.type, base[0] + (size_t)ai * w) * load(q.type, base[1] + (size_t)bi * w);
                 }
-                size_t at = (size_t)(i + j * (rows[2] + q.pad)) * w;
-                sum = q.alpha * sum + q.beta * load(q.type, base[2] + at);
+                size_t at = (size_t)(i + j * (rows[2] + q.pad)) * to;
+                sum = q.alpha * sum + q.beta * load(q.result, base[2] + at);
                 sum += q.epilogue & CUBLASLT_EPILOGUE_BIAS ? entry(i + 40) : 0;
                 sum = (q.epilogue & CUBLASLT_EPILOGUE_RELU) && sum < 0 ? 0 : sum;
-                wrong += load(q.type, got + (size_t)(t * (sizes[2] / q.batch)) * w + at) != sum;
+                wrong += load(q.result, got + (size_t)(t * (sizes[2] / q.batch)) * to + at) != sum;
             }
         }
     }
@@ -154,12 +156,14 @@ void
 test_products(void)
 {
     static const struct {
-        cudaDataType type;
+        cudaDataType type, result;
         cublasComputeType_t compute;
-    } types[] = {{CUDA_R_32F, CUBLAS_COMPUTE_32F},           {CUDA_R_64F, CUBLAS_COMPUTE_64F},
-                 {CUDA_R_16F, CUBLAS_COMPUTE_32F},           {CUDA_R_16BF, CUBLAS_COMPUTE_32F},
-                 {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32}, {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC},
-                 {CUDA_R_16F, CUBLAS_COMPUTE_32F_FAST_TF32}};
+    } types[] = {
+        {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F},           {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F},
+        {CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F},           {CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F},
+        {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F},           {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F},
+        {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32}, {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC},
+        {CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F_FAST_TF32}};
     static const unsigned epilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU,
                                          CUBLASLT_EPILOGUE_RELU_BIAS};
     start();
@@ -167,6 +171,7 @@ test_products(void)
         for (int trans = 0; trans < 4; trans++) {
             for (int e = 0; e < 4; e++) {
                 product q = {types[t].type,
+                             types[t].result,
                              types[t].compute,
                              trans & 1,
                              trans >> 1,

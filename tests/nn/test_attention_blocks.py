@@ -165,9 +165,15 @@ def test_scores_are_never_in_memory() -> None:
     inputs = [dt.rand(1, 2, length, 2, device=device) for _ in range(3)]
     dt.cuda.synchronize()
     before = dt.cuda.memory_allocated(device)
-    dt.cuda.reset_peak_memory_stats(device)
-    result = F.scaled_dot_product_attention(*inputs)
-    assert dt.cuda.max_memory_allocated(device) - before <= 2 * result.nbytes  # all scores: 2 MiB
+    for scores in (0, 1 << 18):
+        dt.cuda.reset_peak_memory_stats(device)
+        try:
+            dt._C._test.kernel_settings(attention_scores=scores)
+            result = F.scaled_dot_product_attention(*inputs)
+        finally:
+            dt._C._test.kernel_settings()
+        assert dt.cuda.max_memory_allocated(device) - before <= scores + 2 * result.nbytes  # all scores: 2 MiB
+        del result
     one = dt.rand(1, 1, 4096, 8)
     dt._C._cpu_trim_cache()
     F.scaled_dot_product_attention(one, one, one)

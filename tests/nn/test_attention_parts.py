@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -114,12 +115,20 @@ def test_gradients_of_gradients(device: str, monkeypatch: pytest.MonkeyPatch) ->
     assert dt.autograd.gradgradcheck(attend, inputs)
 
 
+@pytest.fixture
+def usual_settings() -> Iterator[None]:
+    yield
+    dt._C._test.kernel_settings()
+
+
+@pytest.mark.usefixtures("usual_settings")
 @pytest.mark.parametrize("gradient", [False, True])
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": True}])
 def test_all_scores_are_never_in_memory(
     options: dict[str, bool], gradient: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(monkeypatch, 1 << 18)
+    dt._C._test.kernel_settings(attention_scores=1 << 18)
     device, length = CUDA_DEVICES[0], 512
     given: dict[str, Any] = dict(options)
     if "attn_mask" in options:

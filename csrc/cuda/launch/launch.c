@@ -9,7 +9,7 @@
 /* Blocks for each place on the device: enough that the last round is short against the rest. */
 #define ROUNDS 8
 
-cuda_kernel_settings cuda_settings = {.index_limit = INT32_MAX, .skinny = true, .depthwise = true};
+cuda_kernel_settings cuda_settings = CUDA_KERNEL_SETTINGS;
 
 static dt_status
 launch(cuda_device *device, CUfunction function, int64_t nblocks, int threads, const void *args, dt_error *err)

@@ -27,6 +27,7 @@
     X(lstm_grad)                                                                                                       \
     X(gru_grad)                                                                                                        \
     X(attention)                                                                                                       \
+    X(weigh)                                                                                                           \
     X(max_pool2d)                                                                                                      \
     X(max_pool2d_grad)                                                                                                 \
     X(avg_pool2d)                                                                                                      \

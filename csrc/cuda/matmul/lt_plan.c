@@ -84,7 +84,7 @@ describe_product(cuda_device *d, const lt_key *key, lt_plan *p, dt_error *err)
 {
     static const cudaDataType types[DT_NDTYPES] = {
         [DT_FLOAT16] = CUDA_R_16F, [DT_BFLOAT16] = CUDA_R_16BF, [DT_FLOAT32] = CUDA_R_32F, [DT_FLOAT64] = CUDA_R_64F};
-    cudaDataType type = types[key->dtype];
+    const cudaDataType type = types[key->dtype], result = types[key->result];
     bool wide = key->dtype == DT_FLOAT64;
     cublasComputeType_t compute = wide        ? CUBLAS_COMPUTE_64F
                                   : key->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
@@ -97,7 +97,7 @@ describe_product(cuda_device *d, const lt_key *key, lt_plan *p, dt_error *err)
                        key->batch, key->a_stride, &p->a, err));
     DT_TRY(make_layout(d, type, key->b_transposed ? key->k : key->n, key->b_transposed ? key->n : key->k, key->b_ld,
                        key->batch, key->b_stride, &p->b, err));
-    return make_layout(d, type, key->n, key->m, key->c_ld, key->batch, key->c_stride, &p->c, err);
+    return make_layout(d, result, key->n, key->m, key->c_ld, key->batch, key->c_stride, &p->c, err);
 }
 
 /* Pointers have the key's alignment; sums of parts are made in the compute type, in a fixed order, never in c. */
@@ -291,9 +291,9 @@ cuda_lt_run(cuda_device *device, const lt_key *key, const lt_operands *x, bool *
     lt_key full = *key;
     full.a_alignment = alignment(x->a, key->a_stride, key->dtype);
     full.b_alignment = alignment(x->b, key->b_stride, key->dtype);
-    full.c_alignment = full.d_alignment = alignment(x->c, key->c_stride, key->dtype);
+    full.c_alignment = full.d_alignment = alignment(x->c, key->c_stride, key->result);
     if (key->has_bias) { /* it is loaded like D */
-        int64_t bias = alignment(x->bias, 0, key->dtype);
+        int64_t bias = alignment(x->bias, 0, key->result);
         full.d_alignment = bias < full.d_alignment ? bias : full.d_alignment;
     }
     pthread_mutex_lock(&device->library_lock);

@@ -7,9 +7,10 @@
 
 /* Everything that a plan depends on, in 64-bit words. Row-major: a (m, k), b (k, n), c (m, n), where a transposed
  * matrix stands in memory as its transpose; ld elements from row to row, stride elements from one product of the batch
- * to the next. activation is NONE or GELU_TANH. Alignments are filled in by cuda_lt_run. */
+ * to the next. c and the bias are of dtype `result`. activation is NONE or GELU_TANH. Alignments are filled in by
+ * cuda_lt_run. */
 typedef struct {
-    int64_t dtype, tf32, m, n, k, batch, has_bias, activation;
+    int64_t dtype, result, tf32, m, n, k, batch, has_bias, activation;
     int64_t a_transposed, a_ld, a_stride, a_alignment;
     int64_t b_transposed, b_ld, b_stride, b_alignment;
     int64_t c_ld, c_stride, c_alignment, d_alignment;

@@ -150,16 +150,17 @@ run_piece(product *x, const lt_operands *all, const piece *p, dt_error *err)
 {
     lt_key key = x->key;
     lt_operands o = *all;
-    int64_t m = p->at[0], n = p->at[1], k = p->at[2], t = p->at[3],
-            itemsize = (int64_t)dt_itemsize((dt_dtype)key.dtype);
+    const int64_t m = p->at[0], n = p->at[1], k = p->at[2], t = p->at[3];
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)key.dtype);
+    const int64_t result = (int64_t)dt_itemsize((dt_dtype)key.result);
     key.m = p->size[0];
     key.n = p->size[1];
     key.k = p->size[2];
     key.batch = p->size[3];
     o.a += (CUdeviceptr)((t * key.a_stride + (key.a_transposed ? k * key.a_ld + m : m * key.a_ld + k)) * itemsize);
     o.b += (CUdeviceptr)((t * key.b_stride + (key.b_transposed ? n * key.b_ld + k : k * key.b_ld + n)) * itemsize);
-    o.c += (CUdeviceptr)((t * key.c_stride + m * key.c_ld + n) * itemsize);
-    o.bias += key.has_bias ? (CUdeviceptr)(n * itemsize) : 0;
+    o.c += (CUdeviceptr)((t * key.c_stride + m * key.c_ld + n) * result);
+    o.bias += key.has_bias ? (CUdeviceptr)(n * result) : 0;
     o.alpha = x->alpha;
     o.beta = k > 0 ? 1 : x->beta;
     o.apart = x->refused;
@@ -312,7 +313,7 @@ pays_to_copy(const lt_key *key, const dt_walk *walk)
     int64_t calls = walk->ndim > 1 ? walk->numel / key->batch : 1;
     int64_t copies = !has_one_stride(walk, 1) + !has_one_stride(walk, 2);
     double work = (double)key->m * (double)key->n * (double)key->k * (double)key->batch;
-    return calls > copies + 1 && work < (double)WORTH_A_CALL;
+    return has_one_stride(walk, 0) && calls > copies + 1 && work < (double)WORTH_A_CALL;
 }
 
 /* Elements of x that differ in memory. */
@@ -356,7 +357,8 @@ join_batches(product *x, matrix *a, matrix *b, const matrix *c, dt_walk *walk, d
 static dt_status
 run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, const dt_walk *walk, dt_error *err)
 {
-    int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->key.dtype), times = walk->numel / x->key.batch;
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->key.dtype), times = walk->numel / x->key.batch;
+    const int64_t itemsizes[3] = {(int64_t)dt_itemsize((dt_dtype)x->key.result), itemsize, itemsize};
     if (times > 1) { /* all of them with bias and activation, or none */
         DT_TRY(do_apart(x, err));
     }
@@ -364,7 +366,7 @@ run_batches(product *x, const matrix *a, const matrix *b, const matrix *c, const
         int64_t at[3] = {0, 0, 0}, rest = i;
         for (int d = walk->ndim - 2; d >= 0; d--) {
             for (int k = 0; k < 3; k++) {
-                at[k] += rest % walk->shape[d] * walk->strides[k][d] * itemsize;
+                at[k] += rest % walk->shape[d] * walk->strides[k][d] * itemsizes[k];
             }
             rest /= walk->shape[d];
         }
@@ -392,8 +394,9 @@ multiply(cuda_device *d, const dt_array *bias, const dt_matmul_params *params, m
     product x = {.device = d, .bias = bias, .out = c->array, .alpha = params->alpha, .beta = params->beta};
     dt_array out = *c->array;
     x.apart = !has_activation(params->activation, (dt_dtype)out.dtype);
-    x.key.dtype = out.dtype;
-    x.key.tf32 = out.dtype == DT_FLOAT32 && dt_allow_tf32();
+    x.key.dtype = a->array->dtype;
+    x.key.result = out.dtype;
+    x.key.tf32 = x.key.dtype == DT_FLOAT32 && dt_allow_tf32();
     x.key.has_bias = bias != NULL;
     x.key.activation = x.apart ? DT_ACTIVATION_NONE : params->activation;
     lay_out_product(&x, a, b, c, &walk);
@@ -422,7 +425,7 @@ cuda_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt
         return cuda_skinny(a, b, bias, params, &plan, out, err);
     }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
-    (void)has_unit_stride(out, &result); /* it is contiguous */
+    (void)has_unit_stride(out, &result); /* its rows are contiguous */
     dt_status rc = matrix_open(d, a, &left, err);
     if (rc == DT_OK) {
         rc = matrix_open(d, b, &right, err);

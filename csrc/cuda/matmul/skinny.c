@@ -132,7 +132,7 @@ cuda_skinny_applies(const dt_array *a, const dt_array *b, const dt_array *out, c
 {
     k_skinny_args *args = &plan->args;
     int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)out->dtype), width = K_VECTOR_BYTES / itemsize;
-    if (!cuda_settings.skinny) {
+    if (!cuda_settings.skinny || a->dtype != out->dtype) {
         return false;
     }
     shape_of(args, a, b, out);

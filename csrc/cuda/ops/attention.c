@@ -1,7 +1,7 @@
-/* attention.c: attention in one pass, by a kernel of our own. */
+/* attention.c: attention in one pass, by a kernel of our own, where it is not products (attention_products.c). */
 #include <string.h>
 
-#include "ops.h"
+#include "attention.h"
 
 static int64_t
 block_queries(const k_attention_args *args)
@@ -26,19 +26,15 @@ applies(const dt_array *query, const dt_array *value)
            value->shape[value->ndim - 1] <= K_ATTENTION_MOST;
 }
 
-dt_status
-cuda_attention(const dt_array *query, const dt_array *key, const dt_array *value, const dt_array *mask,
-               const dt_attention_params *params, dt_array *out, bool *made, dt_error *err)
+static dt_status
+one_pass(const dt_array *query, const dt_array *key, const dt_array *value, const dt_array *mask,
+         const dt_attention_params *params, dt_array *out, dt_error *err)
 {
     cuda_device *d;
     CUfunction function;
     dt_walk walk;
     k_attention_args args;
     const int ndim = query->ndim, lead = ndim - 2;
-    *made = applies(query, value);
-    if (!*made) {
-        return DT_OK;
-    }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_attention, (dt_dtype)query->dtype, &function, err));
     memset(&args, 0, sizeof(args));
@@ -70,4 +66,19 @@ cuda_attention(const dt_array *query, const dt_array *key, const dt_array *value
     const int64_t block = block_queries(&args);
     return cuda_launch_blocks(d, function, (args.queries - 1) / block * args.heads.numel + args.heads.numel, &args,
                               err);
+}
+
+dt_status
+cuda_attention(const dt_array *query, const dt_array *key, const dt_array *value, const dt_array *mask,
+               const dt_attention_params *params, dt_array *out, bool *made, dt_error *err)
+{
+    *made = false;
+    if (cuda_attention_products_apply(query, key, value, out)) {
+        DT_TRY(cuda_attention_products(query, key, value, mask, params, out, made, err));
+    }
+    if (*made || !applies(query, value)) {
+        return DT_OK;
+    }
+    *made = true;
+    return one_pass(query, key, value, mask, params, out, err);
 }

@@ -11,6 +11,8 @@ extern const dt_backend cuda_backend;
 #define DT_SLOT(ret, name, args) ret cuda_##name args;
 #include "../../core/slots.def"
 #undef DT_SLOT
+/* cuda_matmul also takes an out of float32 for a and b of a half type, without bias, beta and activation, and an out
+ * whose matrices have contiguous rows. */
 
 /* ---------------------------------------------------------------- depthwise.c, skinny.c: in place of the libraries */
 

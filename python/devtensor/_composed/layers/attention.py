@@ -76,7 +76,7 @@ def _parts(arrays: _Arrays, scale: float, causal: bool, dropout_p: float = 0.0) 
 
 
 def _in_one_pass(arrays: _Arrays, scale: float, causal: bool) -> DeviceArray | None:
-    """By the device's own op, where it has one: the scores are never in memory."""
+    """By the device's own op, where it has one: few of the scores are in memory at a time."""
     if not _C.is_grad_enabled() or not any(x is not None and x.requires_grad for x in arrays):
         return _C._attention(*arrays, scale, causal)
     if arrays[3] is not None and arrays[3].requires_grad:
