@@ -39,9 +39,8 @@ cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_
     conv_planner planner = {NULL, NULL, NULL};
     conv_plan *p = NULL;
     conv_key key;
-    out->product = kind == CONV_FORWARD
-                       ? cuda_conv_is_product(&arrays[0], &arrays[1], params, &arrays[2])
-                       : cuda_conv_grad_is_product(kind, &arrays[0], &arrays[1], params, &arrays[2]);
+    out->product = kind == CONV_FORWARD ? cuda_conv_is_product(&arrays[0], &arrays[1], params, &arrays[2])
+                                        : cuda_conv_grad_is_product(kind, &arrays[0], &arrays[1], params, &arrays[2]);
     if (out->product) {
         return DT_OK;
     }
