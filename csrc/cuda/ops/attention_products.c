@@ -42,9 +42,15 @@ most(int64_t a, int64_t b)
 }
 
 static int64_t
+ceil_div(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+static int64_t
 pitch_of(int64_t keys)
 {
-    return (keys + PITCH - 1) / PITCH * PITCH;
+    return ceil_div(keys, PITCH) * PITCH;
 }
 
 bool
@@ -154,7 +160,8 @@ cut_parts(job *j)
     while (j->cut > 0 && j->inner * j->out.shape[j->cut] <= together) {
         j->inner *= j->out.shape[j->cut--];
     }
-    j->step = least(together / j->inner, j->out.shape[j->cut]);
+    const int64_t size = j->out.shape[j->cut], parts = ceil_div(size, together / j->inner);
+    j->step = ceil_div(size, parts); /* parts of about one size */
 }
 
 /* n entries of dimension cut from a head on, and the dimensions below. */
