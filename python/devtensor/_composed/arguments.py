@@ -25,13 +25,13 @@ def widened(x: DeviceArray) -> DeviceArray:
     return x.to(_C.float32) if x.dtype in _HALVES else x
 
 
-def for_kernel(*arrays: DeviceArray | None) -> list[DeviceArray | None]:
-    """What a kernel of many steps takes: widened, or where no gradient is recorded on a GPU, whose kernels widen what
-    they read, as they are."""
-    given = [a for a in arrays if a is not None]
-    if given[0].is_cuda and not (_C.is_grad_enabled() and any(a.requires_grad for a in given)):
-        return list(arrays)
-    return [None if a is None else widened(a) for a in arrays]
+def for_kernel(x: DeviceArray, *others: DeviceArray | None) -> tuple[DeviceArray, list[DeviceArray | None]]:
+    """x and others as a kernel of many steps takes them: widened, or where no gradient is recorded on a GPU, whose
+    kernels widen what they read, as they are."""
+    recorded = _C.is_grad_enabled() and any(a is not None and a.requires_grad for a in (x, *others))
+    if x.is_cuda and not recorded:
+        return x, list(others)
+    return widened(x), [None if a is None else widened(a) for a in others]
 
 
 def need_sizes(op: str, name: str, value: object) -> tuple[int, ...]:

@@ -193,7 +193,8 @@ def layer_norm(
     for i, array in enumerate(arrays[1:], 1):
         if array is not None:
             _C._check_shape("layer_norm", names, arrays, i, shape)
-    return _C._layer_norm(*for_kernel(input, weight, bias), lead, eps, True).to(input.dtype)
+    x, (scale, shift) = for_kernel(input, weight, bias)
+    return _C._layer_norm(x, scale, shift, lead, eps, True).to(input.dtype)
 
 
 def normalize(

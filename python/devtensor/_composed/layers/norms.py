@@ -58,8 +58,8 @@ def _of_groups(
     if pixels < _FEW and not input.is_cuda:
         return _normalised(input, groups, weight, bias, eps)[0]
     each = channels // groups
-    x, scale, shift = for_kernel(input, weight, bias)
-    scale, shift = (None if a is None else a.reshape(groups, each) for a in (scale, shift))
+    x, affine = for_kernel(input, weight, bias)
+    scale, shift = (None if a is None else a.reshape(groups, each) for a in affine)
     result = _C._group_norm(x.reshape(n, groups, each, pixels), scale, shift, eps)
     return result.reshape(input.shape).to(input.dtype)
 
@@ -183,7 +183,7 @@ def rms_norm(
         _C._check_shape(op, names, arrays, 1, shape)
     if small is None:
         small = _EPSILON.get(input.dtype, 2.0**-23)
-    x, wide = for_kernel(input, weight)
+    x, (wide,) = for_kernel(input, weight)
     return _C._rms_norm(x, wide, None, lead, small, False).to(input.dtype)
 
 
