@@ -394,6 +394,9 @@ sim_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_handle, co
     const void *const pointers[4] = {a, b, c_used, d};
     const size_t itemsize = dt_itemsize((dt_dtype)call.a.dtype), result = dt_itemsize((dt_dtype)call.d.dtype);
     bool biased = (desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+    if (!biased && desc->bias != NULL) { /* seen on an H100, cuBLASLt 13.1; which status is expected */
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
     if (c_used == NULL || !aligned(a, itemsize) || !aligned(b, itemsize) || !aligned(c_used, result) ||
         !aligned(d, result) || (biased && (desc->bias == NULL || !aligned(desc->bias, result)))) {
         return CUBLAS_STATUS_INVALID_VALUE;

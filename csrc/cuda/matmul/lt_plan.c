@@ -146,13 +146,14 @@ search(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, bool w
     return DT_OK;
 }
 
-/* Drops the epilogue, and asks again. */
+/* Drops the epilogue, with the address of the bias, and asks again. */
 static dt_status
 search_apart(cuda_device *d, lt_plan *p, cublasLtMatmulPreference_t preference, dt_error *err)
 {
     p->apart = true;
     p->chosen = 0;
     DT_TRY(set_epilogue(d, p, false, DT_ACTIVATION_NONE, err));
+    DT_TRY(set_bias(d, p, 0, err));
     return search(d, p, preference, false, err);
 }
 
