@@ -242,27 +242,28 @@ def time_imports(libs, effort, tick):
     return summary("import", "import", times)
 
 
+ROWS = [
+    *rows.ROWS,
+    *loop_rows.ROWS,
+    *nn_rows.ROWS,
+    *attention_rows.ROWS,
+    *gradient_rows.ROWS,
+    *training_rows.ROWS,
+    *recurrent_rows.ROWS,
+    *product_rows.ROWS,
+    *order_rows.ROWS,
+    *public_rows.ROWS,
+    *data_rows.ROWS,
+    *networks.ROWS,
+]
+
+
 def run(options, threads):
     libs = libraries()
     set_threads(libs, threads)
     effort = Effort(options.quick, threads)
     wanted = options.only.lower()
-    everything = [
-        *rows.ROWS,
-        *loop_rows.ROWS,
-        *nn_rows.ROWS,
-        *attention_rows.ROWS,
-        *gradient_rows.ROWS,
-        *training_rows.ROWS,
-        *recurrent_rows.ROWS,
-        *product_rows.ROWS,
-        *order_rows.ROWS,
-        *public_rows.ROWS,
-        *data_rows.ROWS,
-        *networks.ROWS,
-        *rows.SIMULATED,
-    ]
-    everything += [] if options.quick else rows.LADDERS
+    everything = [*ROWS, *rows.SIMULATED, *([] if options.quick else rows.LADDERS)]
     chosen = [row for row in everything if wanted in f"{row.group} {row.name} {row.ladder}".lower()]
     imports = wanted in "import"
     peaks = [case for case in memory.CASES if wanted in f"memory {case.name}".lower()]

@@ -262,16 +262,17 @@ class Check:
             self.test(path)
 
     def sanitizer(self):
-        ops = [sys.executable, str(ROOT / "tools" / "gpu_probe.py"), "ops"]
+        probe = [sys.executable, str(ROOT / "tools" / "gpu_probe.py")]
         if self.dry:
-            self.step("sanitizer", "none", ops, 10 * LIMITS["sanitizer"], DEVTENSOR_CUDA_CACHE="0")
+            self.step("sanitizer", "none", [*probe, "ops"], 10 * LIMITS["sanitizer"], DEVTENSOR_CUDA_CACHE="0")
             return
         if not shutil.which("compute-sanitizer"):
             print("compute-sanitizer is not installed")
             return
 
         def run(tool):
-            argv = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *ops]
+            argv = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *probe]
+            argv.append("own" if tool == "initcheck" else "ops")
             self.step("sanitizer", tool, argv, LIMITS["sanitizer"] - 2 * GRACE, DEVTENSOR_CUDA_CACHE="0")
 
         workers = [threading.Thread(target=run, args=(tool,)) for tool in TOOLS]
