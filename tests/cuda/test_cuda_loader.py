@@ -35,6 +35,7 @@ ANSWERS = {
     "cuDriverGetVersion": "*version = DRIVER; return 0;",
     "cuDeviceGetCount": "*count = 1; return 0;",
     "cuDeviceGetAttribute": "*value = attribute == 75 ? CAPABILITY : 1; return 0;",
+    "cuDeviceTotalMem_v2": "*nbytes = 1 << 30; return 0;",
     "cublasLtGetVersion": "return CUBLAS;",
     "cudnnGetVersion": "return DNN;",
     "nvrtcVersion": "*major = COMPILER / 1000; *minor = COMPILER % 1000 / 10; return 0;",

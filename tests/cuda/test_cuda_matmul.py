@@ -292,14 +292,16 @@ def test_no_algorithm_with_the_epilogue(cuda: str, fault: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ("bfloat16", "float16", "float32", "float64"))
-@pytest.mark.parametrize("refused", (False, pytest.param(True, marks=simulated)))
-def test_sum_and_bias_are_rounded_once(refused: bool, dtype: str, cuda: str, fault: Any) -> None:
+@pytest.mark.parametrize("rows", ("of whole 16 bytes", "of others", pytest.param("refused", marks=simulated)))
+def test_sum_and_bias_are_rounded_once(rows: str, dtype: str, cuda: str, fault: Any) -> None:
     """257 and 2049 are no numbers of bfloat16 and float16; less 256 and 2048 they are 1."""
     n = {"bfloat16": 257, "float16": 2049}.get(dtype, 100)
-    kind = getattr(dt, dtype)
-    x, weight = dt.ones((40, n), dtype=kind, device=cuda), dt.ones((33, n), dtype=kind, device=cuda)
-    bias = dt.full((33,), 1 - n, dtype=kind, device=cuda)
-    if refused:
+    kind, columns = getattr(dt, dtype), 33 if rows == "of others" else 40
+    k = n if rows == "of others" else n + -n % 8
+    x, weight = dt.zeros((64, k), dtype=kind, device=cuda), dt.ones((columns, k), dtype=kind, device=cuda)
+    x[:, :n] = 1
+    bias = dt.full((columns,), 1 - n, dtype=kind, device=cuda)
+    if rows == "refused":
         fault(HEURISTIC, 0, NOT_SUPPORTED)
     for _ in range(2):
         assert (dt.linear(x, weight, bias) == 1).all()

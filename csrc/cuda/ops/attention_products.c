@@ -220,6 +220,7 @@ weigh(job *j, const dt_array *scores, int64_t head, int64_t first, dt_error *err
     a->keys = (int32_t)scores->shape[row + 1];
     a->pitch = scores->strides[row];
     a->rows = dt_array_numel(scores) / a->keys;
+    a->scores.nbytes = (uint64_t)(a->rows * a->pitch) * sizeof(float); /* whole packs are read, and what is left over */
     a->by_queries = cuda_divisor(a->queries);
     a->head = head;
     a->first = first;
