@@ -79,3 +79,10 @@ def test_interpolate(mode: str, device: str) -> None:
                 named.update(mode="bilinear", antialias=True)
             for _ in range(3):
                 check(str(named), lambda F, x: F.interpolate(x, **named), rng.random(shape), rng, device, True)  # noqa: B023
+
+
+def test_the_variance_of_a_batch_fits_where_its_sum_does_not(device: str) -> None:
+    x = np.random.default_rng(0).standard_normal((1000, 3)) * 3e18
+    mean, var = dt.zeros(3, device=device), dt.zeros(3, device=device)
+    dt.nn.functional.batch_norm(dt.tensor(x, dtype=dt.float32, device=device), mean, var, training=True, momentum=1.0)
+    np.testing.assert_allclose(var.cpu().numpy(), x.var(0, ddof=1), 1e-5)

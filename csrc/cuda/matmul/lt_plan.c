@@ -256,6 +256,9 @@ run_locked(cuda_device *d, const lt_key *key, const lt_operands *x, bool *refuse
     DT_TRY(open_library(d, err));
     DT_TRY(cuda_workspace(d, WORKSPACE_BYTES, &workspace, err)); /* not counted as the user's memory */
     DT_TRY(find_plan(d, key, x->bias, &p, err));
+    if (x->apart && !p->apart) { /* made anew since it refused: another thread's plans took its place */
+        DT_TRY(find_algorithms(d, key, false, p, err));
+    }
     *refused = p->apart && !x->apart;
     if (*refused) {
         return DT_OK;

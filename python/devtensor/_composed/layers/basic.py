@@ -128,7 +128,7 @@ def batch_norm(
         return result.to(input.dtype)
     mean = x.mean(dims, keepdim=True)
     distance = x - mean
-    var = _C._sum_squares(distance, dims, True) / count
+    var = distance.square().mean(dims, keepdim=True)  # a sum of squares may leave the dtype where their mean does not
     _update(running_mean, mean.reshape(channels), momentum)
     _update(running_var, var.reshape(channels) * (count / (count - 1)), momentum)
     view = (1, channels) + (1,) * (input.ndim - 2)
