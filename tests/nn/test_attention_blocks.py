@@ -74,22 +74,30 @@ def laid_out(x: np.ndarray, layout: str, dtype: str, device: str) -> dt.DeviceAr
     return array[..., 0] if layout == "strided" else array
 
 
+def attend(
+    sizes: tuple[int, ...], layout: str, dtype: str, mask: str, device: str
+) -> tuple[dt.DeviceArray, np.ndarray]:
+    """What attention gives, and what it should give."""
+    batch, heads, group, rows, keys, depth, columns = sizes
+    shapes = ((batch, heads * group, rows, depth), (batch, heads, keys, depth), (batch, heads, keys, columns))
+    inputs = [laid_out(values(s, i), layout, dtype, device) for i, s in enumerate(shapes)]
+    exact = [x.cpu().double().numpy() for x in inputs]
+    given = mask_of(mask, batch, heads * group, rows, keys)
+    ours = None if given is None else dt.from_numpy(given).to(device)
+    if ours is not None and given is not None and given.dtype != bool:
+        ours = ours.to(getattr(dt, dtype))
+        given = ours.cpu().double().numpy()
+    options: dict[str, Any] = {"is_causal": mask == "causal", "scale": 0.3, "enable_gqa": group > 1}
+    found = F.scaled_dot_product_attention(*inputs, attn_mask=ours, **options)
+    return found, reference(exact[0], exact[1], exact[2], given, 0.3, mask == "causal")
+
+
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_values(dtype: str, mask: str, device: str) -> None:
-    for number, (name, (batch, heads, group, rows, keys, depth, columns)) in enumerate(SHAPES.items()):
+    for number, (name, sizes) in enumerate(SHAPES.items()):
         layout = ("contiguous", "heads beside each other", "strided")[number % 3]
-        shapes = ((batch, heads * group, rows, depth), (batch, heads, keys, depth), (batch, heads, keys, columns))
-        inputs = [laid_out(values(s, i), layout, dtype, device) for i, s in enumerate(shapes)]
-        exact = [x.cpu().double().numpy() for x in inputs]
-        given = mask_of(mask, batch, heads * group, rows, keys)
-        ours = None if given is None else dt.from_numpy(given).to(device)
-        if ours is not None and given is not None and given.dtype != bool:
-            ours = ours.to(getattr(dt, dtype))
-            given = ours.cpu().double().numpy()
-        options: dict[str, Any] = {"is_causal": mask == "causal", "scale": 0.3, "enable_gqa": group > 1}
-        found = F.scaled_dot_product_attention(*inputs, attn_mask=ours, **options)
-        expected = reference(exact[0], exact[1], exact[2], given, 0.3, mask == "causal")
+        found, expected = attend(sizes, layout, dtype, mask, device)
         assert found.dtype is getattr(dt, dtype) and str(found.device) == device
         np.testing.assert_allclose(
             found.cpu().double().numpy(), expected, rtol=0, atol=TOLERANCE[dtype], err_msg=f"{name}, {layout}"

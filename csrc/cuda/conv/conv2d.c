@@ -226,12 +226,6 @@ convolve_any_layout(const convolution *c, const dt_array *x, dt_array *out, int6
 
 /* ---------------------------------------------------------------- batches */
 
-static int64_t
-fewer(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Images [first, first + count) of a batch; borrowed. */
 static dt_array
 images(const dt_array *x, int64_t first, int64_t count)
@@ -257,7 +251,7 @@ convolve_batch(const convolution *c, const dt_array *x, dt_array *out, dt_error 
 {
     int64_t n = x->shape[0], most = most_images(x, out), done = 0;
     while (done < n) {
-        int64_t count = fewer(most, n - done), fewer_images = 0;
+        int64_t count = cuda_fewer(most, n - done), fewer_images = 0;
         dt_array part_x = images(x, done, count), part_out = images(out, done, count);
         DT_TRY(convolve_any_layout(c, &part_x, &part_out, &fewer_images, err));
         if (fewer_images > 0) {
@@ -389,7 +383,7 @@ cuda_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_co
     dt_status rc = weight_open(d, weight, channels_last, &laid, err);
     int64_t most = most_images(grad, out);
     for (int64_t done = 0; done < n && rc == DT_OK && *made;) {
-        int64_t count = fewer(most, n - done), fewer_images = 0;
+        int64_t count = cuda_fewer(most, n - done), fewer_images = 0;
         dt_array part_grad = images(grad, done, count), part = images(out, done, count);
         rc = input_grad_of_images(d, &part_grad, &laid.array, params, channels_last, &part, &fewer_images, made, err);
         most = fewer_images > 0 ? fewer_images : most;
@@ -438,7 +432,7 @@ cuda_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d
     dt_status rc = DT_OK;
     int64_t most = most_images(x, grad);
     for (int64_t done = 0; done < n && rc == DT_OK && *made;) {
-        int64_t count = fewer(most, n - done), fewer_images = 0;
+        int64_t count = cuda_fewer(most, n - done), fewer_images = 0;
         const dt_array part_x = images(x, done, count), part_grad = images(grad, done, count);
         if (done > 0 && part_out.array.storage == NULL) {
             rc = cuda_temporary_init(&part_out, d, out, (dt_dtype)out->dtype, err);

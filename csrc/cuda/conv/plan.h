@@ -150,9 +150,8 @@ bool cuda_conv_is_product(const dt_array *x, const dt_array *weight, const dt_co
 dt_status cuda_conv_product(cuda_device *d, const dt_array *x, const dt_array *weight, const dt_array *bias,
                             const dt_conv2d_params *params, dt_array *out, bool *done, dt_error *err) DT_MUST_CHECK;
 
-/* The matrix x (rows, columns) for each of n, step elements apart; matrices with rows and columns exchanged. */
+/* The matrix x (rows, columns) for each of n, step elements apart. */
 dt_array cuda_conv_for_each(const dt_array *x, int64_t n, int64_t step);
-dt_array cuda_conv_transposed(const dt_array *x);
 
 /* product_grad.c: the same for a gradient (CONV_INPUT_GRAD writes x, CONV_WEIGHT_GRAD the weight). All are dense, x and
  * grad in one layout. */

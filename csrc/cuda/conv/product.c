@@ -129,18 +129,6 @@ cuda_conv_for_each(const dt_array *x, int64_t n, int64_t step)
     return all;
 }
 
-dt_array
-cuda_conv_transposed(const dt_array *x)
-{
-    dt_array t = *x;
-    const int row = x->ndim - 2, column = x->ndim - 1;
-    t.shape[row] = x->shape[column];
-    t.shape[column] = x->shape[row];
-    t.strides[row] = x->strides[column];
-    t.strides[column] = x->strides[row];
-    return t;
-}
-
 /* ---------------------------------------------------------------- the product */
 
 /* filters (K, elements), windows (N, P * Q, elements) */
@@ -159,10 +147,10 @@ multiply_windows(cuda_device *d, const dt_array *filters, const dt_array *window
         result.shape[1] = result.shape[2];
         result.shape[2] = channels;
         dt_array_set_contiguous(&result);
-        weights = cuda_conv_transposed(&weights);
+        weights = cuda_transposed(&weights);
         return cuda_matmul(windows, &weights, bias, &params, &result, err);
     }
-    const dt_array columns = cuda_conv_transposed(windows);
+    const dt_array columns = cuda_transposed(windows);
     params.activation = DT_ACTIVATION_NONE;
     if (bias != NULL) { /* cuBLASLt adds one along rows only */
         dt_array planes;

@@ -84,7 +84,7 @@ static dt_status
 multiply_filters(const dt_array *filters, const dt_array *grad, const dt_array *x, dt_error *err)
 {
     const bool one = is_one_matrix(x, grad);
-    const dt_array g = as_matrices(grad, one), turned = cuda_conv_transposed(filters);
+    const dt_array g = as_matrices(grad, one), turned = cuda_transposed(filters);
     dt_array result = as_matrices(x, one);
     if (one) {
         return multiply(&g, filters, &result, err);
@@ -112,10 +112,10 @@ multiply_pixels(cuda_device *d, const dt_array *x, const dt_array *grad, dt_arra
     const bool one = is_one_matrix(x, grad);
     const dt_array g = as_matrices(grad, one), pixels = as_matrices(x, one);
     if (one) {
-        const dt_array rows = cuda_conv_transposed(&g);
+        const dt_array rows = cuda_transposed(&g);
         return multiply(&rows, &pixels, filters, err);
     }
-    const dt_array columns = cuda_conv_transposed(&pixels);
+    const dt_array columns = cuda_transposed(&pixels);
     dt_array products = cuda_conv_for_each(filters, x->shape[0], dt_array_numel(filters));
     if (x->shape[0] == 1) {
         return multiply(&g, &columns, &products, err);

@@ -42,15 +42,16 @@ has_unit_stride(const dt_array *x, matrix *out)
     return (rows == 1 || down == 1) && (columns == 1 || across >= rows);
 }
 
-static void
-transpose(dt_array *x)
+dt_array
+cuda_transposed(const dt_array *x)
 {
-    int row = x->ndim - 2, column = x->ndim - 1;
-    int64_t size = x->shape[row], stride = x->strides[row];
-    x->shape[row] = x->shape[column];
-    x->strides[row] = x->strides[column];
-    x->shape[column] = size;
-    x->strides[column] = stride;
+    const int row = x->ndim - 2, column = row + 1;
+    dt_array t = *x;
+    t.shape[row] = x->shape[column];
+    t.shape[column] = x->shape[row];
+    t.strides[row] = x->strides[column];
+    t.strides[column] = x->strides[row];
+    return t;
 }
 
 /* What a copy has to read: x as it lies, once along expanded batch dimensions, or all of it. */
@@ -59,7 +60,7 @@ source_of(const matrix *x, bool all)
 {
     dt_array from = *x->array;
     if (x->transposed) {
-        transpose(&from);
+        from = cuda_transposed(&from);
     }
     for (int d = 0; d < from.ndim - 2 && !all; d++) {
         from.shape[d] = from.strides[d] == 0 ? 1 : from.shape[d];
@@ -82,7 +83,7 @@ copy_matrices(cuda_device *device, matrix *x, const dt_array *source, bool neede
         expanded.strides[d] = from.shape[d] == expanded.shape[d] ? expanded.strides[d] : 0;
     }
     if (x->transposed) {
-        transpose(&expanded);
+        expanded = cuda_transposed(&expanded);
     }
     x->expanded = expanded;
     (void)has_unit_stride(&x->expanded, x);
@@ -138,12 +139,6 @@ cuda_set_size_limit(int64_t limit)
 typedef struct {
     int64_t at[4], size[4];
 } piece;
-
-static int64_t
-fewer(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static dt_status
 run_piece(product *x, const lt_operands *all, const piece *p, dt_error *err)
@@ -216,7 +211,7 @@ static dt_status
 run_pieces(product *x, const lt_operands *o, dt_error *err)
 {
     const int64_t sizes[4] = {x->key.m, x->key.n, x->key.k, x->key.batch}, limit = cuda_size_limit();
-    const int64_t limits[4] = {limit, limit, limit, fewer(limit, MOST_PRODUCTS)};
+    const int64_t limits[4] = {limit, limit, limit, cuda_fewer(limit, MOST_PRODUCTS)};
     piece p = {{0}, {0}};
     if (sizes[0] <= limits[0] && sizes[1] <= limits[1] && sizes[2] <= limits[2] && sizes[3] <= limits[3]) {
         memcpy(p.size, sizes, sizeof(sizes));
@@ -230,7 +225,7 @@ run_pieces(product *x, const lt_operands *o, dt_error *err)
     DT_TRY(do_apart(x, err));
     for (;;) {
         for (int i = 0; i < 4; i++) {
-            p.size[i] = fewer(limits[i], sizes[i] - p.at[i]);
+            p.size[i] = cuda_fewer(limits[i], sizes[i] - p.at[i]);
         }
         DT_TRY(run_piece(x, o, &p, err));
         int i = 0;

@@ -30,12 +30,6 @@ typedef struct {
 } job;
 
 static int64_t
-least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t
 most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -112,17 +106,6 @@ merge_heads(job *j)
 }
 
 static void
-transpose(dt_array *x)
-{
-    const int row = x->ndim - 2, column = row + 1;
-    const int64_t size = x->shape[row], stride = x->strides[row];
-    x->shape[row] = x->shape[column];
-    x->strides[row] = x->strides[column];
-    x->shape[column] = size;
-    x->strides[column] = stride;
-}
-
-static void
 open_heads(job *j, const dt_array *query, const dt_array *key, const dt_array *value, const dt_array *out)
 {
     const int head = query->ndim - 3;
@@ -140,7 +123,7 @@ open_heads(job *j, const dt_array *query, const dt_array *key, const dt_array *v
         split_heads(&j->value, group, true);
     }
     merge_heads(j);
-    transpose(&j->key);
+    j->key = cuda_transposed(&j->key);
 }
 
 /* ---------------------------------------------------------------- parts */
@@ -150,9 +133,9 @@ static void
 cut_parts(job *j)
 {
     const int64_t pitch = pitch_of(j->keys), scores = cuda_settings.attention_scores / (int64_t)sizeof(float);
-    j->queries_a_part = least(j->queries, most(scores / pitch / LEAST_QUERIES * LEAST_QUERIES, LEAST_QUERIES));
+    j->queries_a_part = cuda_fewer(j->queries, most(scores / pitch / LEAST_QUERIES * LEAST_QUERIES, LEAST_QUERIES));
     if (j->params->causal && j->heads * j->queries > scores / pitch) {
-        j->queries_a_part = least(j->queries_a_part, CAUSAL_QUERIES);
+        j->queries_a_part = cuda_fewer(j->queries_a_part, CAUSAL_QUERIES);
     }
     const int64_t together = most(scores / (j->queries_a_part * pitch), 1);
     j->cut = j->out.ndim - 3;
@@ -264,7 +247,7 @@ static dt_status
 run_part(job *j, int64_t head, int64_t n, int64_t first, int64_t queries, dt_error *err)
 {
     const dt_matmul_params params = {.alpha = j->params->scale};
-    const int64_t keys = j->params->causal ? least(j->keys, first + queries) : j->keys;
+    const int64_t keys = j->params->causal ? cuda_fewer(j->keys, first + queries) : j->keys;
     dt_array query = take_heads(j, &j->query, head, n), key = take_heads(j, &j->key, head, n);
     dt_array value = take_heads(j, &j->value, head, n), out = take_heads(j, &j->out, head, n);
     const int row = out.ndim - 2;
@@ -284,9 +267,9 @@ run_parts(job *j, dt_error *err)
 {
     const int64_t size = j->out.shape[j->cut];
     for (int64_t head = 0, n; head < j->heads; head += n * j->inner) {
-        n = least(j->step, size - head / j->inner % size);
+        n = cuda_fewer(j->step, size - head / j->inner % size);
         for (int64_t first = 0; first < j->queries; first += j->queries_a_part) {
-            DT_TRY(run_part(j, head, n, first, least(j->queries_a_part, j->queries - first), err));
+            DT_TRY(run_part(j, head, n, first, cuda_fewer(j->queries_a_part, j->queries - first), err));
         }
     }
     return DT_OK;

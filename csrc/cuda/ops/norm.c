@@ -7,17 +7,6 @@
 #define MOST_LANES 8 /* a block */
 #define COLUMNS 32   /* of a block that adds rows */
 #define LEAST_ROWS 32
-#define WANTED_BLOCKS 1056 /* that fill a large device; not this device's number, so that bits do not depend on it */
-
-static int32_t
-lanes_of(int64_t n, int64_t each)
-{
-    int32_t lanes = 0;
-    while (lanes < MOST_LANES && (each << lanes) < n) {
-        lanes++;
-    }
-    return lanes;
-}
 
 static bool
 is_aligned(const k_operand *x)
@@ -51,7 +40,7 @@ args_of(const dt_array *x, const dt_array *weight, const dt_array *bias, const d
         args.bias = cuda_operand(bias);
     }
     args.rows = dt_array_numel(x) / args.n;
-    args.lanes = lanes_of(args.n, each);
+    args.lanes = cuda_log2((args.n - 1) / each + 1, MOST_LANES);
     args.kept = args.n <= each << args.lanes;
     args.narrow = args.n <= INT32_MAX;
     args.vector = args.n % width == 0 && is_aligned(&args.x) && is_aligned(&args.out) &&
@@ -116,7 +105,7 @@ static dt_status
 add_rows(cuda_device *d, const k_normalize_grad_args *g, const dt_array *x, dt_array *sums, dt_error *err)
 {
     CUfunction function;
-    const int64_t tiles = (g->normalize.n - 1) / COLUMNS + 1, wanted = (WANTED_BLOCKS - 1) / tiles + 1;
+    const int64_t tiles = (g->normalize.n - 1) / COLUMNS + 1, wanted = (CUDA_WANTED_BLOCKS - 1) / tiles + 1;
     const int64_t share = (g->normalize.rows - 1) / wanted + 1;
     k_normalize_sums_args args = {.x = g->normalize.x,
                                   .grad = g->grad,

@@ -11,6 +11,9 @@ extern const dt_backend cuda_backend;
 #define DT_SLOT(ret, name, args) ret cuda_##name args;
 #include "../../core/slots.def"
 #undef DT_SLOT
+/* x with its last two dimensions exchanged. */
+dt_array cuda_transposed(const dt_array *x);
+
 /* cuda_matmul also takes an out of float32 for a and b of a half type, without bias, beta and activation, and an out
  * whose matrices have contiguous rows. */
 
@@ -36,6 +39,20 @@ dt_status cuda_skinny(const dt_array *a, const dt_array *b, const dt_array *bias
 /* dot.c: vectors so long that their product is a reduction. */
 bool cuda_dot_applies(const dt_array *a, const dt_array *bias, const dt_matmul_params *params, const dt_array *out);
 dt_status cuda_dot(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err) DT_MUST_CHECK;
+
+/* ---------------------------------------------------------------- reduce.c: how work is shared out */
+
+/* Blocks that fill a large device; not this device's number, so that bits do not depend on it. */
+#define CUDA_WANTED_BLOCKS 1056
+
+/* The least power of two that is no smaller than n, at most 2**most: its exponent. */
+int cuda_log2(int64_t n, int most);
+
+static inline int64_t
+cuda_fewer(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* ---------------------------------------------------------------- epilogue.c */
 

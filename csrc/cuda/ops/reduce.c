@@ -7,12 +7,11 @@
 #include "ops.h"
 #include "../memory/transfer.h"
 
-#define WANTED_BLOCKS 1056 /* that fill a large device; not this device's number, so that bits do not depend on it */
 #define MAX_SPLITS 1024
 #define PACKS_WORTH_A_SPLIT 8 /* of each thread */
 
-static int
-log2_of(int64_t n, int most)
+int
+cuda_log2(int64_t n, int most)
 {
     int bits = 0;
     while (bits < most && (INT64_C(1) << bits) < n) {
@@ -39,11 +38,11 @@ lay_out_rows(const dt_walk *outer, const dt_walk *inner, int width, const k_oper
     k_rows rows = {.across = is_across(outer, inner)};
     int64_t packs = (inner->numel - 1) / width + 1;
     if (rows.across) { /* at least 32 neighbours, as far as there are results */
-        rows.lanes = 8 - log2_of(outer->numel, packs < 16 ? 8 : 5);
+        rows.lanes = 8 - cuda_log2(outer->numel, packs < 16 ? 8 : 5);
     } else if (packs < 16) {
-        rows.lanes = log2_of(packs, 2);
+        rows.lanes = cuda_log2(packs, 2);
     } else {
-        rows.lanes = packs < 1024 && outer->numel >= WANTED_BLOCKS ? 5 : 8;
+        rows.lanes = packs < 1024 && outer->numel >= CUDA_WANTED_BLOCKS ? 5 : 8;
     }
     int last = inner->ndim - 1;
     rows.vector = last >= 0 && inner->strides[0][last] == 1 && x->address % K_VECTOR_BYTES == 0 &&
@@ -76,7 +75,7 @@ launch_split(cuda_device *d, CUfunction function, k_reduce_args *args, dt_error 
     dt_status rc = launch_rows(d, function, args, err);
     if (rc == DT_OK) {
         args->stage = K_STAGE_COMBINE;
-        args->rows = (k_rows){.lanes = log2_of(args->splits, 8)};
+        args->rows = (k_rows){.lanes = cuda_log2(args->splits, 8)};
         rc = launch_rows(d, function, args, err);
     }
     cuda_release(d, scratch, nbytes);
@@ -100,7 +99,7 @@ reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, boo
     args.out = cuda_operand(out);
     args.rows = lay_out_rows(&outer, &inner, width, &args.x);
     int64_t tiles = ((outer.numel - 1) >> (8 - args.rows.lanes)) + 1, step = (int64_t)width << args.rows.lanes;
-    int64_t wanted = (WANTED_BLOCKS - 1) / tiles + 1, worth = inner.numel / (step * PACKS_WORTH_A_SPLIT);
+    int64_t wanted = (CUDA_WANTED_BLOCKS - 1) / tiles + 1, worth = inner.numel / (step * PACKS_WORTH_A_SPLIT);
     int64_t splits = wanted < worth ? wanted : worth;
     splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
     if (splits <= 1) {
@@ -141,7 +140,7 @@ lay_softmax(const dt_walk *outer, const dt_walk *row, int width, const k_softmax
     int64_t packs = (args->n - 1) / width + 1;
     rows.lanes = packs <= 2 ? 0 : packs <= 32 ? 3 : packs <= 128 ? 5 : 8;
     if (rows.across) {
-        rows.lanes = 8 - log2_of(outer->numel, packs <= 2 ? 8 : 5);
+        rows.lanes = 8 - cuda_log2(outer->numel, packs <= 2 ? 8 : 5);
     }
     rows.vector = args->n > 1 && args->x_stride == 1 && args->out_stride == 1 &&
                   args->x.address % K_VECTOR_BYTES == 0 && args->out.address % K_VECTOR_BYTES == 0;
@@ -214,9 +213,10 @@ lay_scan(const dt_walk *outer, const dt_walk *row, k_scan_args *args)
 {
     const int64_t shares = (args->n - 1) / K_SCAN_EACH + 1;
     args->rows.across = is_across(outer, row);
-    args->rows.lanes = args->rows.across ? 8 - log2_of(outer->numel, shares < 16 ? 8 : 5)
-                                         : log2_of(shares, outer->numel >= WANTED_BLOCKS ? 5 : 8);
-    const int64_t tiles = ((outer->numel - 1) >> (8 - args->rows.lanes)) + 1, wanted = (WANTED_BLOCKS - 1) / tiles + 1;
+    args->rows.lanes = args->rows.across ? 8 - cuda_log2(outer->numel, shares < 16 ? 8 : 5)
+                                         : cuda_log2(shares, outer->numel >= CUDA_WANTED_BLOCKS ? 5 : 8);
+    const int64_t tiles = ((outer->numel - 1) >> (8 - args->rows.lanes)) + 1,
+                  wanted = (CUDA_WANTED_BLOCKS - 1) / tiles + 1;
     const int64_t step = (int64_t)K_SCAN_EACH << args->rows.lanes, steps = (args->n - 1) / step + 1;
     args->splits = 1;
     args->chunk = args->n;
