@@ -3,7 +3,7 @@
 tools/gpu_check.sh [--dry-run] [--out DIR] [--also FILE] [COMMAND ...]
 
   probe      one process for each thing that must work at all, then the conformance list     3 minutes
-  suite      one process for each test file                                                  9 minutes
+  suite      one process for each test file, of which the rows of a GPU are run              9 minutes
   sanitizer  every op and product under compute-sanitizer, four tools side by side           6 minutes
   bench      the benchmarks of a GPU, quick                                                  9 minutes
 
