@@ -263,7 +263,8 @@ dt_storage_is_ours(const dt_storage *storage)
 /* ---------------------------------------------------------------- arrays: array.c, view.c, reshape.c */
 
 /* A typed, strided view. Never changes after it is made. Without a storage it is an immediate: one number of dtype,
- * shape () or expanded, whose bytes stand in the value itself; only inputs of elementwise slots may be immediates. */
+ * shape () or expanded, whose bytes stand in the value itself; only inputs of elementwise slots may be immediates. Of a
+ * binary op that gives half floats, an immediate is float32. */
 typedef struct dt_array {
     dt_storage *storage;
     struct dt_node *node; /* grad/grad.h: where its gradient goes; NULL: nowhere. Not looked at without a storage */

@@ -48,7 +48,7 @@ cuda_api_called(int symbol)
 static struct {
     atomic_bool armed, lost; /* lost: what went wrong late has been noticed */
     atomic_int symbol, status, mode;
-    atomic_int_fast64_t left;
+    atomic_int_fast64_t left, times;
 } fault;
 
 #define MOST_SITES 4096
@@ -73,7 +73,7 @@ returns_status(int symbol)
 }
 
 void
-cuda_api_fail(int symbol, int64_t nth, int status, cuda_fault_mode mode)
+cuda_api_fail(int symbol, int64_t nth, int64_t times, int status, cuda_fault_mode mode)
 {
     atomic_store(&fault.armed, false);
     atomic_store(&fault.lost, false);
@@ -81,6 +81,7 @@ cuda_api_fail(int symbol, int64_t nth, int status, cuda_fault_mode mode)
     atomic_store(&fault.status, status);
     atomic_store(&fault.mode, mode);
     atomic_store(&fault.left, nth);
+    atomic_store(&fault.times, times);
     atomic_store(&sites.n, mode == CUDA_FAULT_NONE ? 0 : atomic_load(&sites.n));
     atomic_store(&fault.armed, nth >= 0);
 }
@@ -150,7 +151,7 @@ planned_fault(int symbol, const void *site, int *answer)
         *answer = 0;
         return true;
     }
-    return left == 0 || (left < 0 && mode == CUDA_FAULT_STICKY);
+    return left <= 0 && -left < atomic_load(&fault.times);
 }
 
 /* Counts the call. True: it is not made and answers *answer. */

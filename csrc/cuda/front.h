@@ -277,22 +277,21 @@ dt_status cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, co
 /* LATE: the call answers success without being made, as work that goes wrong on the device later; the next call that
  * waits answers the status, and from there on all calls that touch the context. */
 typedef enum {
-    CUDA_FAULT_ONCE,
-    CUDA_FAULT_STICKY,
+    CUDA_FAULT_AT_ONCE,
     CUDA_FAULT_LATE,
     CUDA_FAULT_DROPPED,
     CUDA_FAULT_NONE, /* calls are noted */
 } cuda_fault_mode;
-/* The nth call from now (0: the next) of symbol (-1: of any that returns a status) answers status without being made;
- * all later ones too when sticky. nth < 0 disarms. */
-void cuda_api_fail(int symbol, int64_t nth, int status, cuda_fault_mode mode);
+/* The nth call from now (0: the next) of symbol (-1: of any that returns a status) answers status without being made,
+ * and so do those after it, times in all. nth < 0 disarms. */
+void cuda_api_fail(int symbol, int64_t nth, int64_t times, int status, cuda_fault_mode mode);
 
 typedef struct {
     int symbol;
     int64_t site; /* of the code, from a fixed place */
 } cuda_call_site;
 
-/* The calls since cuda_api_fail(-1, 0, 0, CUDA_FAULT_NONE), in order. */
+/* The calls since cuda_api_fail with CUDA_FAULT_NONE, in order. */
 int cuda_api_sites(const cuda_call_site **out);
 
 /* What may be changed, to reach the other way of doing the same. */

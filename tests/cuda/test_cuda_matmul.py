@@ -308,6 +308,21 @@ def test_sum_and_bias_are_rounded_once(rows: str, dtype: str, cuda: str, fault: 
 
 
 @simulated
+@pytest.mark.parametrize("dtype", ("float16", "float32"))
+def test_the_epilogue_is_done_apart_where_all_algorithms_refuse_it(dtype: str, cuda: str, fault: Any) -> None:
+    kind = getattr(dt, dtype)
+    x, weight = dt.ones((8, 24), dtype=kind, device=cuda), dt.ones((8, 24), dtype=kind, device=cuda)
+    bias = dt.full((8,), -23.5, dtype=kind, device=cuda)
+    dt._C._test.api_fail(PRODUCT, 0, NOT_SUPPORTED, times=3)  # as many as the stand-in has
+    with watch() as change:
+        assert dt.linear(x, weight, bias).tolist() == [[0.5] * 8] * 8
+    assert change.calls[PRODUCT] == 4 and change.calls[HEURISTIC] == 2
+    with watch() as change:  # remembered
+        assert dt.linear(x, weight, bias).tolist() == [[0.5] * 8] * 8
+    assert change.calls[PRODUCT] == 1 and HEURISTIC not in change.calls
+
+
+@simulated
 def test_every_algorithm_with_the_epilogue_refuses(cuda: str) -> None:
     x, weight, bias = dt.ones((5, 23), device=cuda), dt.ones((3, 23), device=cuda), dt.full((3,), -22.5, device=cuda)
     for n in range(2):  # the stand-in has three algorithms: two more refusals than one, then all of one search

@@ -5,12 +5,15 @@ Each program of rebound_programs makes the mistake (2, 3) @ (4, 5).
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rebound_programs import HARMLESS, PROGRAMS
@@ -53,6 +56,24 @@ def test_what_may_have_changed_is_not_told(name: str) -> None:
 def test_calls_that_change_nothing_leave_no_doubt(capsys: pytest.CaptureFixture[str]) -> None:
     said = run(HARMLESS)
     assert TABLE[0] in said.replace("x       ", "x  ") and "held.w  (4, 5)  float32  cpu" in said
+
+
+@pytest.mark.parametrize(("ends", "told"), [(lambda x: None, True), (lambda x: x.set_(x.contiguous()), False)])
+def test_what_would_succeed_now_is_not_told(ends: Callable[[Any], None], told: bool) -> None:
+    """The block that ends with the error changes the operand."""
+
+    @contextlib.contextmanager
+    def block(x: Any) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            ends(x)
+
+    text = "x = torch.ones(2, 3).t()\nwith block(x):\n    x.view(6)\n"
+    linecache.cache["<alone>"] = (len(text), None, text.splitlines(keepends=True), "<alone>")
+    with pytest.raises(RuntimeError, match="view size is not compatible") as caught, dt.explain_torch():
+        exec(compile(text, "<alone>", "exec"), {"torch": torch, "block": block})
+    assert any("x  (3, 2)" in note for note in getattr(caught.value, "__notes__", [])) == told
 
 
 def test_a_script_that_nothing_catches(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 
 import formats
 import numpy as np
@@ -71,6 +72,18 @@ def test_random_bit_patterns(source: str, target: str, device: str) -> None:
     raw = rng.integers(0, 2**64, 4096, dtype=np.uint64)
     bits = raw.view(np.float64) if source == "float64" else raw.astype(np.uint32).view(np.float32)
     check(bits, source, target, device)
+
+
+CHUNK = 1 << 20  # numbers of float32; there are 4096 such chunks
+
+
+@pytest.mark.parametrize("target", DTYPES)
+def test_numbers_of_float32(target: str, device: str) -> None:
+    """DEVTENSOR_CAST_CHUNKS=4096 takes all 2**32 of them."""
+    chunks = np.random.default_rng(8).permutation(2**32 // CHUNK)[: int(os.environ.get("DEVTENSOR_CAST_CHUNKS", "1"))]
+    for chunk in chunks:
+        raw = np.arange(CHUNK, dtype=np.uint32) + np.uint32(chunk * CHUNK)
+        check(raw.view(np.float32), "float32", target, device)
 
 
 FLOAT64_TO_FLOAT32 = [

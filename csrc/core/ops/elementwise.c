@@ -294,6 +294,15 @@ has_zero_stride(const dt_array *a)
     return found;
 }
 
+/* A number beside a half type keeps the digits that are computed with, so that half * 65536 is no infinity. What
+ * compares takes it as an element would be. */
+static dt_dtype
+number_dtype(dt_binary_op op, dt_dtype compute)
+{
+    const bool as_element = !dt_is_float(compute) || gives_bool((dt_elementwise_kind)binary_kinds[op]);
+    return as_element ? compute : dt_wide(compute);
+}
+
 static dt_status
 binary_plain(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_dtype result,
              dt_array *out, dt_error *err)
@@ -310,7 +319,7 @@ dt_binary_checked(dt_binary_op op, const char *name, const dt_array *a, const dt
 {
     dt_array immediate;
     if (scalar != NULL) {
-        dt_immediate(scalar, compute, &immediate);
+        dt_immediate(scalar, number_dtype(op, compute), &immediate);
         a = a ? a : &immediate;
         b = b ? b : &immediate;
     }

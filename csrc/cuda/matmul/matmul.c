@@ -181,7 +181,7 @@ begin(cuda_device *device, const dt_array *bias, double beta, dt_array *out, dt_
     }
     if (beta != 1) {
         dt_array number;
-        dt_immediate(&factor, (dt_dtype)out->dtype, &number);
+        dt_immediate(&factor, dt_wide((dt_dtype)out->dtype), &number);
         DT_TRY(cuda_binary(DT_BINARY_mul, NULL, out, &number, out, err));
     }
     return cuda_epilogue(bias, out->ndim - 1, DT_ACTIVATION_NONE, out, err);

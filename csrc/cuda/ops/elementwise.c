@@ -129,7 +129,7 @@ launch_elementwise(cuda_family family, int op, dt_dtype dtype, const dt_params *
     dt_walk_init(&walk, narrays, arrays);
     for (int i = 0; i < narrays; i++) {
         args.array[i] = cuda_operand(arrays[i]);
-        dtypes[i] = (dt_dtype)arrays[i]->dtype;
+        dtypes[i] = arrays[i]->storage != NULL ? (dt_dtype)arrays[i]->dtype : dtype;
     }
     for (int i = 0; params != NULL && i < 2; i++) {
         args.f[i] = params->f[i];
@@ -152,7 +152,8 @@ cuda_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const d
             dt_error *err)
 {
     const dt_array *arrays[] = {out, a, b};
-    return launch_elementwise(CUDA_FAMILY_BINARY, (int)op, (dt_dtype)a->dtype, params, 3, arrays, err);
+    const dt_dtype dtype = (dt_dtype)(a->storage != NULL ? a : b)->dtype;
+    return launch_elementwise(CUDA_FAMILY_BINARY, (int)op, dtype, params, 3, arrays, err);
 }
 
 dt_status

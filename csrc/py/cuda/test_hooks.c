@@ -22,11 +22,11 @@ static PyObject *
 py_api_fail(PY_PARAMS)
 {
     PY_PARSE(api_fail)
-    int64_t n = -1, status = 0;
+    int64_t n = -1, status = 0, times = 1;
     bool sticky = false, late = false, dropped = false;
     int symbol = -1;
     if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0 ||
-        py_arg_bool(&a, 4, &late) < 0 || py_arg_bool(&a, 5, &dropped) < 0) {
+        py_arg_bool(&a, 4, &late) < 0 || py_arg_bool(&a, 5, &dropped) < 0 || py_arg_int(&a, 6, &times) < 0) {
         return NULL;
     }
     if (a.v[0] != Py_None) {
@@ -41,11 +41,8 @@ py_api_fail(PY_PARAMS)
             return PyErr_Format(PyExc_ValueError, "api_fail(): no symbol %s", name);
         }
     }
-    cuda_fault_mode mode = dropped  ? CUDA_FAULT_DROPPED
-                           : late   ? CUDA_FAULT_LATE
-                           : sticky ? CUDA_FAULT_STICKY
-                                    : CUDA_FAULT_ONCE;
-    cuda_api_fail(symbol, n, (int)status, mode);
+    const cuda_fault_mode mode = dropped ? CUDA_FAULT_DROPPED : late ? CUDA_FAULT_LATE : CUDA_FAULT_AT_ONCE;
+    cuda_api_fail(symbol, n, sticky ? INT64_MAX : times, (int)status, mode);
     Py_RETURN_NONE;
 }
 
@@ -53,7 +50,7 @@ static PyObject *
 py_watch_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
     (void)self;
-    cuda_api_fail(-1, 0, 0, CUDA_FAULT_NONE);
+    cuda_api_fail(-1, 0, 0, 0, CUDA_FAULT_NONE);
     Py_RETURN_NONE;
 }
 
@@ -63,7 +60,7 @@ py_watched_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
     (void)self;
     const cuda_call_site *sites;
     const int n = cuda_api_sites(&sites);
-    cuda_api_fail(-1, -1, 0, CUDA_FAULT_ONCE);
+    cuda_api_fail(-1, -1, 0, 0, CUDA_FAULT_AT_ONCE);
     PyObject *list = PyList_New(n);
     for (int i = 0; list != NULL && i < n; i++) {
         PyObject *one = Py_BuildValue("sL", cuda_api_name(sites[i].symbol), (long long)sites[i].site);

@@ -87,6 +87,10 @@ What no sample shows: `x ** 0.5` and `x ** -0.5` are IEEE 754's also where `x` i
 -0.0 (0.0 and infinity), whether the exponent is a number or an array. PyTorch takes the square root on the cpu where it
 is a number, and gives NaN, -0.0 and minus infinity.
 
+Arithmetic of a half type and a Python number takes the number as float32, for every op and on every device. PyTorch
+does so for `*` and `/` with a number on the right, and on CUDA for `+` and `-`; elsewhere it rounds the number to the
+half type first.
+
 ## Not there
 
 These keywords and types of argument exist in PyTorch and not here. Using one raises an exception that names it.

@@ -179,11 +179,18 @@ DIVISION_ROW(double, f64, CPU_DIVIDES_NEAR_F64)
 
 /* ---------------------------------------------------------------- slots */
 
+/* Of the first input that is an array: a number beside half floats has the dtype that the row takes. */
+static dt_dtype
+dtype_of_inputs(int ninputs, const dt_array *const *arrays)
+{
+    return (dt_dtype)(ninputs > 1 && arrays[1]->storage == NULL ? arrays[2] : arrays[1])->dtype;
+}
+
 /* What is not one row. */
 static DT_NOINLINE dt_status
 walk_over(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
-    dt_dtype dtype = (dt_dtype)arrays[1]->dtype, out = (dt_dtype)arrays[0]->dtype;
+    const dt_dtype dtype = dtype_of_inputs(ninputs, arrays), out = (dt_dtype)arrays[0]->dtype;
     dt_walk walk;
     dt_walk_init(&walk, ninputs + 1, arrays);
     if (dtype == taken) {
@@ -204,12 +211,12 @@ walk_over(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_ar
     return DT_OK;
 }
 
-/* arrays: the output, then ninputs inputs. All have the dtype of the first input, or are cast to taken, which the row
- * takes. */
+/* arrays: the output, then ninputs inputs. All have taken, which the row takes, or another dtype, and are cast to it.
+ */
 static inline dt_status
 run_row(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
-    return arrays[1]->dtype == taken && cpu_one_row(ninputs + 1, arrays, row, ctx)
+    return dtype_of_inputs(ninputs, arrays) == taken && cpu_one_row(ninputs + 1, arrays, row, ctx)
                ? DT_OK
                : walk_over(row, taken, ctx, ninputs, arrays);
 }
