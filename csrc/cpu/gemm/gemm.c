@@ -11,7 +11,7 @@
 #define CONV_TAPS 64               /* in a stretch */
 #define SMALL_SCRATCH 16384        /* bytes */
 #define IN_PLACE_COLUMNS 128       /* of c: a is read too seldom to be packed */
-#define IN_PLACE_ROWS 48           /* of c: b is */
+#define IN_PLACE_ROWS 64           /* of c: b is, and a where its columns are as short */
 #define IN_PLACE_CHANNELS 8        /* fewer are not worth an address each */
 #define B_BYTES ((int64_t)4 << 20) /* of b's panels, a thread */
 #define ALL_BYTES ((int64_t)24 << 20)
@@ -219,7 +219,8 @@ choose_a_mode(gemm_plan *p, bool plain)
     } else if (g->n / p->grid_columns > IN_PLACE_COLUMNS) {
         p->a_mode = GEMM_PACKED;
     } else {
-        const bool near = g->a_row == 1 && p->some_channels >= g->k; /* so that the second cache has its lines */
+        /* so that the second cache has its lines */
+        const bool near = g->a_row == 1 && (p->some_channels >= g->k || g->a_column <= IN_PLACE_ROWS);
         p->a_mode = g->a_column == 1 ? GEMM_ANYWHERE : near ? GEMM_NEIGHBOURS : GEMM_PACKED;
     }
 }
