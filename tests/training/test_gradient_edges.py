@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +119,26 @@ def test_half_a_power_is_that_of_ieee_754(device: str) -> None:
         for power, wanted in ((0.5, [INF, 0.0]), (-0.5, [0.0, INF])):
             for got in (x**power, dt.pow(x, dt.full_like(x, power)), x.clone().pow_(power), x[1:] ** power):
                 assert got[-2:].tolist() == wanted and not bool(dt.signbit(got).any()), (dtype, power)
+
+
+@pytest.mark.parametrize("left", (False, True))
+@pytest.mark.parametrize("op", [*"add sub mul div pow remainder fmod atan2 hypot logaddexp maximum minimum".split()])
+def test_a_number_is_an_array_of_it(op: str, left: bool, device: str) -> None:
+    """On both sides, for the gradient and that of it."""
+    call = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}.get(op)
+    call = call or {"pow": operator.pow, "remainder": operator.mod}.get(op) or getattr(dt, op)
+    values = np.array([0.3, 1.4, 2.0, 5.0])
+    for number in (0.3, 2, -1.7):
+        if op == "pow" and left and number < 0:
+            continue
+        found = []
+        for other in (number, dt.full((4,), number, dtype=dt.float64, device=device)):
+            x = dt.tensor(values, device=device, requires_grad=True)
+            out = call(other, x) if left else call(x, other)
+            (first,) = dt.autograd.grad(out.square().sum(), x, create_graph=True)
+            (second,) = dt.autograd.grad(first.sum(), x)
+            found.append([first.tolist(), second.tolist()])
+        np.testing.assert_allclose(found[0], found[1], 1e-12)
 
 
 def test_a_window_of_padding_alone_has_no_largest_element(device: str) -> None:

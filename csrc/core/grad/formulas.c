@@ -83,11 +83,19 @@ is_number(dt_value x)
     return x != NULL && x->storage == NULL;
 }
 
+/* x x, of an operand that may be a number */
+static dt_value
+squared(dt_tape *t, dt_value x)
+{
+    const double number = ((const dt_binary_record *)t->params)->number.f;
+    return is_number(x) ? N(number * number) : SQUARE(x);
+}
+
 /* g x / (a a + b b), and 0 where that sum is, as in PyTorch */
 static dt_value
 angle_gradient(dt_tape *t, dt_value x)
 {
-    dt_value sum = HOLD(ADD(SQUARE(A), SQUARE(B)));
+    dt_value sum = HOLD(ADD(squared(t, A), squared(t, B)));
     return WHERE(EQ(sum, N(0)), N(0), DIV(MUL(G, x), sum));
 }
 

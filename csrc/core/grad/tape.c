@@ -140,7 +140,7 @@ fits_over(const dt_array *x, const dt_array *other)
 dt_value
 dt_tape_unary(dt_tape *t, dt_unary_op op, dt_value x)
 {
-    if (x == NULL) {
+    if (x == NULL || x->storage == NULL) {
         return missing(t);
     }
     if (is_spare(t, x)) {

@@ -88,8 +88,9 @@ What no sample shows: `x ** 0.5` and `x ** -0.5` are IEEE 754's also where `x` i
 is a number, and gives NaN, -0.0 and minus infinity.
 
 Arithmetic of a half type and a Python number takes the number as float32, for every op and on every device. PyTorch
-does so for `*` and `/` with a number on the right, and on CUDA for `+` and `-`; elsewhere it rounds the number to the
-half type first.
+does so for `*`, for `/` and `//` with a number on the right, and on CUDA for `+` and `-`. `number / x` is the number
+times the rounded reciprocal of `x` there. Elsewhere it rounds the number to the half type first, and `**` and `clamp`
+refuse one that becomes infinite.
 
 ## Not there
 
