@@ -11,7 +11,9 @@
 #define CONV_TAPS 64               /* in a stretch */
 #define SMALL_SCRATCH 16384        /* bytes */
 #define IN_PLACE_COLUMNS 128       /* of c: a is read too seldom to be packed */
-#define IN_PLACE_ROWS 64           /* of c: b is, and a where its columns are as short */
+#define IN_PLACE_ROWS 64           /* of c: b is, and a where its columns are as short, */
+#define IN_PLACE_BYTES 2048        /* if its rows are not longer: of others few numbers are fetched ahead, */
+#define FEW_ROWS 6                 /* or if there is less to gain */
 #define IN_PLACE_CHANNELS 8        /* fewer are not worth an address each */
 #define B_BYTES ((int64_t)4 << 20) /* of b's panels, a thread */
 #define ALL_BYTES ((int64_t)24 << 20)
@@ -207,6 +209,14 @@ choose_grid(gemm_plan *p, int64_t threads)
     }
 }
 
+static bool
+reads_b_in_place(const cpu_gemm_args *g)
+{
+    const int64_t row = g->b_row * (int64_t)dt_itemsize(g->dtype);
+    return g->conv == NULL && g->b_column == 1 &&
+           (g->m <= FEW_ROWS || (g->m <= IN_PLACE_ROWS && row <= IN_PLACE_BYTES));
+}
+
 static void
 choose_a_mode(gemm_plan *p, bool plain)
 {
@@ -285,7 +295,7 @@ run_plan(const cpu_gemm_args *g, dt_error *err)
         .size = g->dtype == DT_FLOAT64 ? 8 : 4,
         .panels_a = CPU_CEIL_DIV(g->m, parts->kernel->rows),
         .panels_b = CPU_CEIL_DIV(g->n, parts->kernel->columns),
-        .b_in_place = plain && g->conv == NULL && g->b_column == 1 && g->m <= IN_PLACE_ROWS,
+        .b_in_place = plain && reads_b_in_place(g),
         .panel_rows = g->m / CPU_CEIL_DIV(g->m, parts->kernel->rows),
         .larger_panels = g->m % CPU_CEIL_DIV(g->m, parts->kernel->rows),
         .finished = g->alpha == 1 && g->bias == NULL && g->activation == NULL,
