@@ -121,7 +121,7 @@ def affine_grid_generator(theta: DeviceArray, size: Any, align_corners: bool) ->
 
 def rsub(input: DeviceArray, other: Any, *, alpha: float = 1) -> DeviceArray:
     """other - alpha * input."""
-    return _C.add(-input, other) if alpha == 1 else _C.add(input * -alpha, other)
+    return _C.sub(other, input, alpha=alpha)
 
 
 def unsafe_chunk(input: DeviceArray, chunks: int, dim: int = 0) -> tuple[DeviceArray, ...]:
