@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 from support import HELPERS, ROOT
-from torch_differences import DIFFERENT, NOT_THERE, VERSION, Difference, Lacking, Seen, explains, page
+from torch_differences import DIFFERENT, NOT_THERE, VERSION, page
+from torch_seen import Difference, Lacking, Seen, explains
 
 WHOLE = os.environ.get("DEVTENSOR_TORCH_SAMPLES") == "all"
 

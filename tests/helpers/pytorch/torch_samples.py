@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
-from torch_differences import Seen
+from torch_seen import Seen
 
 import devtensor as dt
 from devtensor._names import refusals
