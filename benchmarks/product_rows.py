@@ -1,4 +1,4 @@
-"""Products by names: einsum beside the product that it is."""
+"""Products by names: einsum beside the product that it is; a few rows by a wide matrix."""
 
 import numpy as np
 
@@ -15,6 +15,23 @@ def reference(x):
     return found, 1e-4
 
 
+def few(rows, depth, columns):
+    """A batch by a matrix as it lies, as the gradient of a layer's input is."""
+
+    def inputs(rng):
+        return {
+            "a": rng.standard_normal((rows, depth), "float32"),
+            "b": rng.standard_normal((depth, columns), "float32"),
+        }
+
+    def product(x):
+        a, b = x["a"].astype("float64"), x["b"].astype("float64")
+        return a @ b, 2 * depth * np.finfo("float32").eps * (np.abs(a) @ np.abs(b))
+
+    name = f"a @ b, {rows} rows by {depth} x {columns}"
+    return Row("products", name, inputs, everywhere("a @ b"), product, work=2 * rows * depth * columns, unit="GFLOP/s")
+
+
 EINSUM = "lib.einsum('bqhd,bkhd->bhqk', q, k)"
 MATMUL = "lib.matmul(q.transpose(1, 2), k.permute(0, 2, 3, 1))"
 BOTH = ("devtensor", "torch")
@@ -23,4 +40,5 @@ ROWS = [
         target={"torch": (1.0, 1.5)}),
     Row("products", "the same by matmul", scores, everywhere(MATMUL, BOTH), reference, {"lib": "lib"},
         target={"torch": (1.0, 1.5)}),
+    *(few(rows, *matrix) for matrix in ((1024, 1024), (4096, 4096), (768, 3072)) for rows in (8, 32, 48)),
 ]  # fmt: skip

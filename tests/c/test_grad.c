@@ -1,28 +1,14 @@
 /* test_grad.c: gradients without Python: the core and the host's loops alone. Prints "N passed, M failed". */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../../csrc/core/grad/grad.h"
 #include "../../csrc/core/ops/ops.h"
 #include "../../csrc/core/registry.h"
 #include "../../csrc/cpu/front.h"
+#include "check.h"
 
-static int passed, failed;
 static const dt_device cpu = {DT_CPU, 0};
-
-#define CHECK(condition) check((condition), #condition, __LINE__)
-
-static void
-check(bool good, const char *text, int line)
-{
-    if (good) {
-        passed++;
-    } else {
-        failed++;
-        fprintf(stderr, "test_grad.c:%d: %s\n", line, text);
-    }
-}
 
 static double
 first_of(const dt_array *x)
@@ -246,6 +232,5 @@ main(void)
     test_chain_in_little_stack();
     test_fan(100000);
     CHECK(dt_live_blocks() <= before + 8); /* large blocks are kept warm */
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed > 0;
+    return summary();
 }

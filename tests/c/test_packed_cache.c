@@ -1,11 +1,11 @@
 /* test_packed_cache.c: what is kept of an array that is written while its bytes are made. Prints "N passed, M failed". */
-#include <stdio.h>
 #include <string.h>
 
 #include "../../csrc/core/memory/packed_cache.h"
 #include "../../csrc/core/ops/ops.h"
 #include "../../csrc/core/registry.h"
 #include "../../csrc/cpu/front.h"
+#include "check.h"
 
 #define NBYTES 64
 
@@ -17,21 +17,6 @@ typedef struct {
     event meanwhile;
     int made;
 } maker;
-
-static int passed, failed;
-
-#define CHECK(condition) check((condition), #condition, __LINE__)
-
-static void
-check(bool good, const char *text, int line)
-{
-    if (good) {
-        passed++;
-    } else {
-        failed++;
-        fprintf(stderr, "test_packed_cache.c:%d: %s\n", line, text);
-    }
-}
 
 static void
 make(const void *ctx, void *to)
@@ -89,6 +74,5 @@ main(void)
     test_written_meanwhile(NOTHING);
     test_written_meanwhile(WRITE);
     test_written_meanwhile(WRITE_AND_ASK);
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    return summary();
 }

@@ -11,15 +11,8 @@ import pytest
 import devtensor as dt
 
 HALVES = ["float16", "bfloat16"]
-NUMBERS = [
-    65536.0,
-    1e-9,
-    0.1,
-    1 / 3,
-    -7.3,
-    4097,
-    2.0,
-]  # the first two are no numbers of float16, the last is one of both
+# beyond float16, the next below it; the last is a number of both types
+NUMBERS = [65536.0, 1e-9, 0.1, 1 / 3, -7.3, 4097, 2.0]
 VALUES = np.array([0.5, -3, 0.1, 1e-4, 60000, 0, -0.0, 1, 255, np.inf, -np.inf, np.nan] * 24, np.float32)
 Op = Callable[[Any, Any], Any]
 ARITHMETIC: dict[str, Op] = {

@@ -236,8 +236,7 @@ run_products(weight_job *job, dt_error *err)
     const int64_t products = job->groups * job->blocks;
     job->slices = CPU_MAX(CPU_MIN(ITEMS / products, job->patches / SLICE), 1);
     const bool direct = job->slices == 1 && plain && sums_are_weights(job);
-    const bool in_place = job->x_run > 0 && job->grad_run > 0 && job->lines && job->grad_lines;
-    job->turned = !direct && (in_place ? columns < job->outputs : job->outputs <= IN_ROWS);
+    job->turned = !direct && job->outputs <= IN_ROWS;
     const int64_t sums = job->groups * job->outputs * columns;
     const size_t nbytes = direct ? 0 : (size_t)(job->slices * sums * job->size);
     job->sums = direct ? NULL : dt_large_new(nbytes);

@@ -11,9 +11,9 @@
 #define CONV_TAPS 64               /* in a stretch */
 #define SMALL_SCRATCH 16384        /* bytes */
 #define IN_PLACE_COLUMNS 128       /* of c: a is read too seldom to be packed */
-#define IN_PLACE_ROWS 64           /* of c: b is, and a where its columns are as short, */
-#define IN_PLACE_BYTES 2048        /* if its rows are not longer: of others few numbers are fetched ahead, */
-#define FEW_ROWS 6                 /* or if there is less to gain */
+#define IN_PLACE_ROWS 64           /* of c: b is, if its rows are short; also columns of a, which then is not packed */
+#define IN_PLACE_BYTES 2048        /* of a short row: longer ones are packed sooner than read */
+#define FEW_ROWS 6                 /* of c: b is not packed, however long its rows are */
 #define IN_PLACE_CHANNELS 8        /* fewer are not worth an address each */
 #define B_BYTES ((int64_t)4 << 20) /* of b's panels, a thread */
 #define ALL_BYTES ((int64_t)24 << 20)

@@ -241,10 +241,10 @@ py_set_plan_limit(PY_PARAMS)
 
 PyMethodDef py_cuda_test_hooks[] = {
     PY_HIDDEN_GETTER(api_calls, "How often each outside function was called, a dict."),
-    PY_HIDDEN(
-        api_fail,
-        "The n-th call from now of symbol (None: of any) answers status, and all later ones when sticky; when late it "
-        "answers success, and what waits for it next answers status. n < 0 disarms."),
+    PY_HIDDEN(api_fail,
+              "The n-th call from now of symbol (None: of any) answers status, and so do those after it, times in all, "
+              "or all "
+              "when sticky; when late it answers success, and what waits for it next answers status. n < 0 disarms."),
     PY_HIDDEN_GETTER(watch_calls, "Notes every outside call from now on, and where in the code it is made."),
     PY_HIDDEN_GETTER(watched_calls, "The calls since then, in order: (symbol, place in the code); notes no more."),
     PY_HIDDEN_GETTER(kernel_images,

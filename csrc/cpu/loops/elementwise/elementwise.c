@@ -211,8 +211,7 @@ walk_over(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_ar
     return DT_OK;
 }
 
-/* arrays: the output, then ninputs inputs. All have taken, which the row takes, or another dtype, and are cast to it.
- */
+/* arrays: the output, then ninputs inputs, of the dtype `taken` that the row takes, or of one that is cast to it. */
 static inline dt_status
 run_row(cpu_row row, dt_dtype taken, const void *ctx, int ninputs, const dt_array *const *arrays)
 {
