@@ -299,8 +299,8 @@ has_zero_stride(const dt_array *a)
 static dt_dtype
 number_dtype(dt_binary_op op, dt_dtype compute)
 {
-    const bool as_element = !dt_is_float(compute) || gives_bool((dt_elementwise_kind)binary_kinds[op]);
-    return as_element ? compute : dt_wide(compute);
+    const bool half = compute == DT_FLOAT16 || compute == DT_BFLOAT16;
+    return half && !gives_bool((dt_elementwise_kind)binary_kinds[op]) ? DT_FLOAT32 : compute;
 }
 
 static dt_status
