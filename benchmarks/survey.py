@@ -1,4 +1,4 @@
-"""The rows of the cpu's benchmarks on a GPU, devtensor beside PyTorch: a look at every op, not a record.
+"""The rows of the cpu's benchmarks on a GPU, and larger ones, beside PyTorch: a look at every op, not a record.
 
     python -m benchmarks.survey [--limit S] [--out FILE.json] [TEXT ...]
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import harness
+from . import harness, large_rows
 
 OURS, PEER = "devtensor", "torch"
 ELSEWHERE = ("errors", "data", "simulated GPU", "ladder", "memory", "interchange")  # what is no work of a GPU
@@ -85,7 +85,7 @@ def main():
         lib.set_default_device(device[name])
         lib.set_grad_enabled(False)
     found, failed, start = [], {}, time.monotonic()
-    for row in harness.ROWS:
+    for row in large_rows.ROWS + harness.ROWS:
         title = f"{row.group}: {row.name}"
         wanted = not options.texts or any(text in title for text in options.texts)
         if not wanted or row.group in ELSEWHERE or not {OURS, PEER} <= set(row.expressions):
