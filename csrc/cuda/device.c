@@ -72,6 +72,7 @@ open_device(int index, cuda_device **out, dt_error *err)
     d->index = index;
     d->matmuls = (cuda_cache){.key_size = cuda_matmul_key_size(), .destroy = cuda_matmul_destroy};
     d->convolutions = (cuda_cache){.key_size = cuda_conv2d_key_size(), .destroy = cuda_conv2d_retire};
+    d->attentions = (cuda_cache){.key_size = cuda_attention_key_size(), .destroy = cuda_conv2d_retire};
     d->tuned = (cuda_cache){.key_size = cuda_conv2d_key_size(), .destroy = dt_free};
     d->raws = (cuda_cache){.key_size = DT_SHA256_BYTES, .limit = RAW_MODULES, .destroy = cuda_raw_module_drop};
     cuda_memory_open(d);

@@ -135,7 +135,7 @@ struct cuda_device {
     cuda_cache matmuls;
     cudnnHandle_t dnn;
     CUstream dnn_stream; /* that dnn works on */
-    cuda_cache convolutions, tuned;
+    cuda_cache convolutions, attentions, tuned;
     struct conv_plan *retired;           /* of convolutions: whose last runs may go on */
     CUdeviceptr minus_zeros[DT_NDTYPES]; /* conv/memory.c */
     cuda_weights weights;

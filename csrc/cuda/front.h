@@ -299,10 +299,12 @@ typedef struct {
     int64_t index_limit; /* entries and offsets above it take the 64-bit form */
     bool skinny, depthwise;
     int64_t attention_scores; /* bytes of them that are in memory at a time; 0: attention never goes by products */
+    int64_t attention_work;   /* multiplications from which attention goes by cuDNN */
 } cuda_kernel_settings;
 #define CUDA_KERNEL_SETTINGS                                                                                           \
     {                                                                                                                  \
-        .index_limit = INT32_MAX, .skinny = true, .depthwise = true, .attention_scores = INT64_C(24) << 20             \
+        .index_limit = INT32_MAX, .skinny = true, .depthwise = true, .attention_scores = INT64_C(24) << 20,            \
+        .attention_work = INT64_C(1) << 28                                                                             \
     }
 extern cuda_kernel_settings cuda_settings;
 

@@ -12,6 +12,7 @@ void cuda_conv2d_retire(void *plan);
 void cuda_conv2d_reap(cuda_device *device);
 size_t cuda_matmul_key_size(void);
 size_t cuda_conv2d_key_size(void);
+size_t cuda_attention_key_size(void);
 
 /* raw.c: the name of a kernel of users' by its number. */
 const char *cuda_raw_name(unsigned number);

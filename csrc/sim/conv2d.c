@@ -21,8 +21,8 @@ typedef struct {
 
 /* ---------------------------------------------------------------- what can be had */
 
-static int
-cudnn_dtype(int type)
+int
+sim_dnn_dtype(int type)
 {
     switch (type) {
     case CUDNN_DATA_HALF:
@@ -112,7 +112,10 @@ cudnnStatus_t
 sim_check_graph(const sim_graph *graph)
 {
     const sim_operation *first = &graph->ops[0], *last = &graph->ops[graph->nops - 1];
-    if (first->kind == SIM_POINTWISE || (first->kind != SIM_CONVOLUTION && graph->nops > 1) || first->x.is_virtual ||
+    if (sim_is_attention(graph)) {
+        return sim_check_attention(graph);
+    }
+    if (first->kind < SIM_CONVOLUTION || (first->kind != SIM_CONVOLUTION && graph->nops > 1) || first->x.is_virtual ||
         first->b.is_virtual) {
         return sim_dnn_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
                             "the graph is no convolution with a tail, and no gradient alone");
@@ -122,7 +125,7 @@ sim_check_graph(const sim_graph *graph)
         return status;
     }
     int type = first->x.dtype, compute = type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-    bool same = cudnn_dtype(type) >= 0 && first->b.dtype == type && last->y.dtype == type &&
+    bool same = sim_dnn_dtype(type) >= 0 && first->b.dtype == type && last->y.dtype == type &&
                 first->convolution.compute == compute;
     for (int64_t i = 1; i < graph->nops; i++) {
         const sim_operation *op = &graph->ops[i];
@@ -175,6 +178,9 @@ sim_list_engines(const sim_graph *graph, int mode, int64_t engines[SIM_DNN_MAX_C
     bool compiled = is_channels_last(&conv->x), alone = graph->nops == 1;
     bool aligned = conv->x.alignment >= 16 && conv->b.alignment >= 16 && conv->y.alignment >= 16;
     int n = 0;
+    if (sim_is_attention(graph)) { /* seen for 9.19 and 9.28 */
+        return mode == CUDNN_HEUR_MODE_A ? repeat(SIM_ENGINE_COMPILED, 4, engines, n) : 0;
+    }
     if (is_fused(graph, CUDNN_POINTWISE_RELU_FWD)) {
         return compiled ? repeat(SIM_ENGINE_COMPILED, mode == CUDNN_HEUR_MODE_A ? 10 : 4, engines, n) : 0;
     }
@@ -198,13 +204,16 @@ sim_engine_bound(int mode)
 static int64_t
 bytes_of(const sim_tensor *t)
 {
-    return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3] * (int64_t)dt_itemsize((dt_dtype)cudnn_dtype(t->dtype));
+    return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3] * (int64_t)dt_itemsize((dt_dtype)sim_dnn_dtype(t->dtype));
 }
 
 /* As planned by the real library: with channels first tensor cores work on transposed copies of all three tensors. */
 static int64_t
 workspace_of(const sim_engine *engine)
 {
+    if (sim_is_attention(&engine->graph)) {
+        return SIM_ATTENTION_WORKSPACE;
+    }
     const sim_operation *first = &engine->graph.ops[0], *last = &engine->graph.ops[engine->graph.nops - 1];
     const sim_tensor *w = &first->b;
     switch (engine->index) {
@@ -297,16 +306,15 @@ static dt_array
 array_of(const sim_tensor *tensor)
 {
     dt_array a = DT_ARRAY_EMPTY;
-    a.dtype = (uint8_t)cudnn_dtype(tensor->dtype);
+    a.dtype = (uint8_t)sim_dnn_dtype(tensor->dtype);
     a.ndim = (uint8_t)tensor->ndim;
     memcpy(a.shape, tensor->dims, sizeof(a.shape));
     memcpy(a.strides, tensor->strides, sizeof(a.strides));
     return a;
 }
 
-/* The address that the pack gives for a tensor. */
-static cudnnStatus_t
-find_address(const sim_pack *pack, const sim_tensor *tensor, uint64_t *address)
+cudnnStatus_t
+sim_find_address(const sim_pack *pack, const sim_tensor *tensor, uint64_t *address)
 {
     for (int64_t i = 0; i < pack->nuids; i++) {
         if (pack->uids[i] == tensor->uid && pack->pointers[i] != NULL) {
@@ -347,12 +355,12 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
     if (plan->workspace > 0 && pack->workspace == NULL) {
         return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "the plan needs a workspace");
     }
-    cudnnStatus_t status = find_address(pack, &conv->x, &call->x_address);
+    cudnnStatus_t status = sim_find_address(pack, &conv->x, &call->x_address);
     if (status == CUDNN_STATUS_SUCCESS) {
-        status = find_address(pack, &conv->b, &call->weight_address);
+        status = sim_find_address(pack, &conv->b, &call->weight_address);
     }
     if (status == CUDNN_STATUS_SUCCESS) {
-        status = find_address(pack, y, &call->y_address);
+        status = sim_find_address(pack, y, &call->y_address);
     }
     for (int64_t i = 1; i < graph->nops && status == CUDNN_STATUS_SUCCESS; i++) {
         const sim_operation *op = &graph->ops[i];
@@ -361,7 +369,7 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
             call->bias.ndim = 1;
             call->bias.shape[0] = op->b.dims[1];
             call->bias.strides[0] = op->b.strides[1];
-            status = find_address(pack, &op->b, &call->bias_address);
+            status = sim_find_address(pack, &op->b, &call->bias_address);
         } else {
             call->params.activation = DT_ACTIVATION_RELU;
             call->drops_nans = op->pointwise.nans != CUDNN_PROPAGATE_NAN;
@@ -370,16 +378,28 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
     return status;
 }
 
-static CUresult
-enqueue_convolution(sim_stream *stream, const sim_item *item)
+/* Makes the item that runs the plan, and says what it touches. */
+static cudnnStatus_t
+convolution_item(const sim_plan *plan, const sim_pack *pack, cudnnBackendDescriptor_t handle, sim_item *item,
+                 sim_touch touches[SIM_MAX_TOUCHES])
 {
-    const convolution *call = item->held;
-    const sim_touch touches[] = {{call->x_address, sim_extent(&call->x), call->kind == SIM_INPUT_GRAD},
-                                 {call->weight_address, sim_extent(&call->weight), call->kind == SIM_WEIGHT_GRAD},
-                                 {call->bias_address, call->bias_address != 0 ? sim_extent(&call->bias) : 0, false},
-                                 {call->y_address, sim_extent(&call->y), call->kind == SIM_CONVOLUTION},
-                                 {call->workspace, call->workspace_size, true}};
-    return sim_enqueue_work(stream, item, "cudnnBackendExecute", touches, 5);
+    convolution call;
+    cudnnStatus_t status = collect(plan, pack, &call);
+    if (status != CUDNN_STATUS_SUCCESS) {
+        return status;
+    }
+    call.plan = handle;
+    *item = (sim_item){.run = run_convolution, .held = dt_malloc(sizeof(call))};
+    if (item->held == NULL) {
+        return sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory to queue the work");
+    }
+    memcpy(item->held, &call, sizeof(call));
+    touches[0] = (sim_touch){call.x_address, sim_extent(&call.x), call.kind == SIM_INPUT_GRAD};
+    touches[1] = (sim_touch){call.weight_address, sim_extent(&call.weight), call.kind == SIM_WEIGHT_GRAD};
+    touches[2] = (sim_touch){call.bias_address, call.bias_address != 0 ? sim_extent(&call.bias) : 0, false};
+    touches[3] = (sim_touch){call.y_address, sim_extent(&call.y), call.kind == SIM_CONVOLUTION};
+    touches[4] = (sim_touch){call.workspace, call.workspace_size, true};
+    return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t
@@ -388,7 +408,8 @@ sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_hand
 {
     sim_device *device;
     sim_stream *stream;
-    convolution call;
+    sim_item item;
+    sim_touch touches[SIM_MAX_TOUCHES];
     sim_dnn *dnn = sim_handle_get(SIM_DNN, handle);
     if (dnn == NULL || dnn->busy) {
         return dnn ? sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR, "two threads use one handle")
@@ -421,17 +442,13 @@ sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_hand
         return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM,
                             "the handle, its stream, the plan and the context are of several devices");
     }
-    cudnnStatus_t status = collect(&plan->plan, &pack->pack, &call);
+    cudnnStatus_t status = sim_is_attention(&plan->plan.engine.graph)
+                               ? sim_attention_item(&plan->plan, &pack->pack, plan_handle, &item, touches)
+                               : convolution_item(&plan->plan, &pack->pack, plan_handle, &item, touches);
     if (status != CUDNN_STATUS_SUCCESS) {
         return status;
     }
-    sim_item item = {.run = run_convolution, .held = dt_malloc(sizeof(call))};
-    if (item.held == NULL) {
-        return sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory to queue the work");
-    }
-    call.plan = plan_handle;
-    memcpy(item.held, &call, sizeof(call));
-    CUresult queued = enqueue_convolution(stream, &item);
+    CUresult queued = sim_enqueue_work(stream, &item, "cudnnBackendExecute", touches, SIM_MAX_TOUCHES);
     if (queued != CUDA_SUCCESS) {
         dt_free(item.held);
         return queued == CUDA_ERROR_OUT_OF_MEMORY ? sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,

@@ -167,7 +167,7 @@ static const attribute attributes[] = {
 };
 
 #define NATTRIBUTES (sizeof(attributes) / sizeof(attributes[0]))
-_Static_assert(NATTRIBUTES <= 64, "sim_dnn_desc.set has a bit for each");
+_Static_assert(NATTRIBUTES <= 128, "sim_dnn_desc.set has a bit for each");
 
 /* What a descriptor can compute on being asked, and nobody sets. */
 static const struct {
@@ -211,6 +211,10 @@ kind_of(cudnnBackendDescriptorType_t type)
     switch (type) {
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
         return SIM_POINTWISE;
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+        return SIM_MATMUL;
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+        return SIM_REDUCTION;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
         return SIM_CONVOLUTION;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
@@ -312,7 +316,7 @@ sim_cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBackendAttrib
         memcpy(field, elements, (size_t)count * a->size);
     }
     if (status == CUDNN_STATUS_SUCCESS) {
-        desc->set |= UINT64_C(1) << row;
+        desc->set[row / 64] |= UINT64_C(1) << row % 64;
         if (a->count != 0) {
             memcpy((unsigned char *)desc + a->count, &count, sizeof(count));
         }
@@ -323,7 +327,17 @@ sim_cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBackendAttrib
 static int64_t
 size_of(int dtype)
 {
-    return dtype == CUDNN_DATA_DOUBLE ? 8 : dtype == CUDNN_DATA_FLOAT ? 4 : 2;
+    switch (dtype) {
+    case CUDNN_DATA_DOUBLE:
+        return 8;
+    case CUDNN_DATA_FLOAT:
+    case CUDNN_DATA_INT32:
+        return 4;
+    case CUDNN_DATA_BOOLEAN:
+        return 1;
+    default:
+        return 2;
+    }
 }
 
 /* From the real library: an alignment is a multiple of the element's size, also for what is virtual. */
@@ -398,7 +412,7 @@ sim_cudnnBackendFinalize(cudnnBackendDescriptor_t handle)
         return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "the descriptor is finalized");
     }
     for (size_t i = 0; i < NATTRIBUTES; i++) {
-        if (attributes[i].desc == desc->type && attributes[i].required && !(desc->set >> i & 1)) {
+        if (attributes[i].desc == desc->type && attributes[i].required && !(desc->set[i / 64] >> i % 64 & 1)) {
             return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM, "a required attribute is not set");
         }
     }

@@ -5,7 +5,7 @@
 
 #include "sim.h"
 
-#define SIM_DNN_MAX_OPS 3
+#define SIM_DNN_MAX_OPS 16
 #define SIM_DNN_MAX_TENSORS 8
 #define SIM_DNN_MAX_JSON 1024
 #define SIM_DNN_MAX_CONFIGS 40 /* of a list */
@@ -14,7 +14,7 @@ typedef struct {
     int dtype; /* CUDNN_DATA_ */
     int64_t dims[DT_MAX_NDIM], strides[DT_MAX_NDIM];
     int64_t ndim, nstrides, uid, alignment;
-    bool is_virtual;
+    bool is_virtual, by_value; /* by_value: a number of the host */
 } sim_tensor;
 
 typedef struct {
@@ -22,18 +22,27 @@ typedef struct {
     int64_t spatial, pre[2], post[2], strides[2], dilations[2];
 } sim_convolution;
 
+/* Also of a reduction, whose mode is its operator, and a product. */
 typedef struct {
     int mode, compute, nans; /* nans: CUDNN_PROPAGATE_NAN or not */
+    int64_t axis;
 } sim_pointwise;
 
-typedef enum { SIM_POINTWISE, SIM_CONVOLUTION, SIM_INPUT_GRAD, SIM_WEIGHT_GRAD } sim_operation_kind;
+typedef enum {
+    SIM_POINTWISE,
+    SIM_MATMUL,
+    SIM_REDUCTION,
+    SIM_CONVOLUTION,
+    SIM_INPUT_GRAD,
+    SIM_WEIGHT_GRAD
+} sim_operation_kind;
 
 /* Of a gradient y is the gradient that comes, and x or b the result. */
 typedef struct {
     sim_operation_kind kind;
     sim_convolution convolution;
     sim_pointwise pointwise;
-    sim_tensor x, b, y; /* b: the weight, or the second operand */
+    sim_tensor x, b, t, y; /* b: the weight, or the second operand; t: what a choice is by */
     float alpha, beta;
     double alpha_double, beta_double;
 } sim_operation;
@@ -82,7 +91,7 @@ typedef struct {
 typedef struct {
     cudnnBackendDescriptorType_t type;
     bool final;
-    uint64_t set; /* bit i: attribute i of the table was set */
+    uint64_t set[2]; /* bit i: attribute i of the table was set */
     union {
         sim_tensor tensor;
         sim_convolution convolution;
@@ -114,5 +123,18 @@ int sim_list_engines(const sim_graph *graph, int mode, int64_t engines[SIM_DNN_M
 /* What it answers when it is asked how many there will be: not less. */
 int sim_engine_bound(int mode);
 cudnnStatus_t sim_check_plan(sim_plan *plan);
+/* The address that the pack gives for a tensor. */
+cudnnStatus_t sim_find_address(const sim_pack *pack, const sim_tensor *tensor, uint64_t *address);
+/* -1: none of ours */
+int sim_dnn_dtype(int type);
+
+/* attention.c: graphs that begin with a product. */
+bool sim_is_attention(const sim_graph *graph);
+cudnnStatus_t sim_check_attention(const sim_graph *graph);
+#define SIM_ATTENTION_WORKSPACE 256
+#define SIM_MAX_TOUCHES 5
+/* Makes the item that runs the plan, and says what it touches. */
+cudnnStatus_t sim_attention_item(const sim_plan *plan, const sim_pack *pack, cudnnBackendDescriptor_t handle,
+                                 sim_item *item, sim_touch touches[SIM_MAX_TOUCHES]);
 
 #endif

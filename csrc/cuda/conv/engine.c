@@ -21,18 +21,17 @@
 #define BEHAVIOR(name) (UINT32_C(1) << CUDNN_BEHAVIOR_NOTE_##name)
 
 static uint32_t
-allowed_notes(const conv_key *key)
+allowed_notes(bool strict)
 {
-    bool strict = key->dtype == DT_FLOAT32 && !key->tf32;
     return NOTE(STRICT_NAN_PROP) | (strict ? 0 : NOTE(TENSOR_CORE));
 }
 
 static bool
-is_allowed(const conv_key *key, const conv_wish *wish, const conv_plan *p)
+is_allowed(bool strict, const conv_wish *wish, const conv_plan *p)
 {
     const uint32_t unwanted = BEHAVIOR(REQUIRES_FILTER_INT8x32_REORDER) | BEHAVIOR(REQUIRES_BIAS_INT8x32_REORDER) |
                               (wish->compiled ? 0 : BEHAVIOR(RUNTIME_COMPILATION));
-    return (p->notes & ~allowed_notes(key)) == 0 && (p->behaviors & unwanted) == 0;
+    return (p->notes & ~allowed_notes(strict)) == 0 && (p->behaviors & unwanted) == 0;
 }
 
 /* Notes of a kind as bits. */
@@ -216,7 +215,7 @@ typedef struct {
 
 /* Goes over the candidates of one list. */
 static dt_status
-try_list(const conv_planner *planner, const conv_key *key, const config_list *list, const conv_wish *wish, search *s,
+try_list(const conv_planner *planner, bool strict, const config_list *list, const conv_wish *wish, search *s,
          conv_plan *best, dt_error *err)
 {
     for (int64_t i = 0; i < list->count && !s->done; i++) {
@@ -228,7 +227,7 @@ try_list(const conv_planner *planner, const conv_key *key, const config_list *li
             continue;
         }
         DT_TRY(read_engine(planner->device, list->configs[i], &p, err));
-        if (is_allowed(key, wish, &p)) {
+        if (is_allowed(strict, wish, &p)) {
             DT_TRY(plan_config(planner, list->configs[i], &p, err));
             s->done = keep_better(wish, &p, best);
             best->unloadable = p.unloadable;
@@ -241,8 +240,8 @@ try_list(const conv_planner *planner, const conv_key *key, const config_list *li
 }
 
 dt_status
-cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_graph *graph, const conv_wish *wish,
-                 conv_plan *p, dt_error *err)
+cuda_graph_plan(const conv_planner *planner, bool strict, const conv_graph *graph, const conv_wish *wish, conv_plan *p,
+                dt_error *err)
 {
     static const int modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     search s = {.rank = 0};
@@ -251,7 +250,7 @@ cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_gr
         s.fallback = i == 1;
         dt_status rc = list_open(planner, graph->parts[graph->nparts - 1], modes[i], &list, err);
         if (rc == DT_OK) {
-            rc = try_list(planner, key, &list, wish, &s, p, err);
+            rc = try_list(planner, strict, &list, wish, &s, p, err);
         }
         list_close(&list);
         DT_TRY(rc);

@@ -2,9 +2,9 @@
  * activation, a ReLU. What stands between them is virtual and never reaches memory. A gradient is one operation. */
 #include "plan.h"
 
-/* A new descriptor that the graph owns. */
-static dt_status
-add_part(cuda_device *d, conv_graph *g, cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out, dt_error *err)
+dt_status
+cuda_graph_part(cuda_device *d, conv_graph *g, cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out,
+                dt_error *err)
 {
     *out = NULL;
     CUDA_TRY(d, cudnnBackendCreateDescriptor, (type, out));
@@ -31,7 +31,7 @@ static dt_status
 add_tensor(cuda_device *d, conv_graph *g, tensor t, cudnnBackendDescriptor_t *out, dt_error *err)
 {
     const int64_t alignment = CONV_ALIGNMENT;
-    DT_TRY(add_part(d, g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, out, err));
+    DT_TRY(cuda_graph_part(d, g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, out, err));
     CONV_SET(d, *out, TENSOR_DATA_TYPE, DATA_TYPE, 1, &t.type);
     CONV_SET(d, *out, TENSOR_DIMENSIONS, INT64, 4, t.shape);
     CONV_SET(d, *out, TENSOR_STRIDES, INT64, 4, t.strides);
@@ -77,7 +77,7 @@ add_convolution(cuda_device *d, conv_graph *g, const conv_key *key, int compute,
     bool wide = compute == CUDNN_DATA_DOUBLE;
     const float narrow_scale[] = {1, 0};
     const double wide_scale[] = {1, 0};
-    DT_TRY(add_part(d, g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, &conv, err));
+    DT_TRY(cuda_graph_part(d, g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, &conv, err));
     CONV_SET(d, conv, CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, &compute);
     CONV_SET(d, conv, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, &mode);
     CONV_SET(d, conv, CONVOLUTION_SPATIAL_DIMS, INT64, 1, &ndims);
@@ -87,7 +87,7 @@ add_convolution(cuda_device *d, conv_graph *g, const conv_key *key, int compute,
     CONV_SET(d, conv, CONVOLUTION_DILATIONS, INT64, 2, key->dilation);
     CUDA_TRY(d, cudnnBackendFinalize, (conv));
     const operation_names *names = &operations[key->kind];
-    DT_TRY(add_part(d, g, names->type, op, err));
+    DT_TRY(cuda_graph_part(d, g, names->type, op, err));
     const int of_tensors[] = {names->x, names->weight, names->out};
     for (int i = 0; i < 3; i++) {
         CUDA_TRY(d, cudnnBackendSetAttribute, (*op, of_tensors[i], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &xwy[i]));
@@ -110,14 +110,14 @@ add_pointwise(cuda_device *d, conv_graph *g, int mode, int compute, cudnnBackend
 {
     cudnnBackendDescriptor_t pointwise;
     int nans = CUDNN_PROPAGATE_NAN;
-    DT_TRY(add_part(d, g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise, err));
+    DT_TRY(cuda_graph_part(d, g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise, err));
     CONV_SET(d, pointwise, POINTWISE_MODE, POINTWISE_MODE, 1, &mode);
     CONV_SET(d, pointwise, POINTWISE_MATH_PREC, DATA_TYPE, 1, &compute);
     if (mode == CUDNN_POINTWISE_RELU_FWD) {
         CONV_SET(d, pointwise, POINTWISE_NAN_PROPAGATION, NAN_PROPOGATION, 1, &nans);
     }
     CUDA_TRY(d, cudnnBackendFinalize, (pointwise));
-    DT_TRY(add_part(d, g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, op, err));
+    DT_TRY(cuda_graph_part(d, g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, op, err));
     CONV_SET(d, *op, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, 1, &pointwise);
     CONV_SET(d, *op, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR, 1, &x);
     if (b != NULL) {
@@ -125,6 +125,21 @@ add_pointwise(cuda_device *d, conv_graph *g, int mode, int compute, cudnnBackend
     }
     CONV_SET(d, *op, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR, 1, &y);
     CUDA_TRY(d, cudnnBackendFinalize, (*op));
+    return DT_OK;
+}
+
+dt_status
+cuda_graph_finish(const conv_planner *planner, conv_graph *g, const cudnnBackendDescriptor_t *ops, int nops,
+                  dt_error *err)
+{
+    cuda_device *d = planner->device;
+    cudnnBackendDescriptor_t graph;
+    DT_TRY(cuda_graph_part(d, g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &graph, err));
+    if (planner->handle != NULL) {
+        CONV_SET(d, graph, OPERATIONGRAPH_HANDLE, HANDLE, 1, &planner->handle);
+    }
+    CONV_SET(d, graph, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, nops, ops);
+    CUDA_TRY(d, cudnnBackendFinalize, (graph));
     return DT_OK;
 }
 
@@ -141,7 +156,7 @@ cuda_conv_graph(const conv_planner *planner, const conv_key *key, int fused, con
     int64_t k = key->out[1], bias_shape[] = {1, k, 1, 1};
     int64_t bias_strides[] = {k, 1, key->channels_last ? k : 1, key->channels_last ? k : 1};
     const tensor between = {CONV_ID_CONVOLVED, compute, true, key->out, key->out_strides};
-    cudnnBackendDescriptor_t xwy[3], b, convolved, biased, out, ops[3], graph;
+    cudnnBackendDescriptor_t xwy[3], b, convolved, biased, out, ops[3];
     int nops = 1;
     DT_TRY(add_tensor(d, g, (tensor){CONV_ID_X, type, false, key->x, key->x_strides}, &xwy[0], err));
     DT_TRY(add_tensor(d, g, (tensor){CONV_ID_WEIGHT, type, false, key->weight, key->weight_strides}, &xwy[1], err));
@@ -165,11 +180,5 @@ cuda_conv_graph(const conv_planner *planner, const conv_key *key, int fused, con
     if (relu) {
         DT_TRY(add_pointwise(d, g, CUDNN_POINTWISE_RELU_FWD, compute, convolved, NULL, out, &ops[nops++], err));
     }
-    DT_TRY(add_part(d, g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &graph, err));
-    if (planner->handle != NULL) {
-        CONV_SET(d, graph, OPERATIONGRAPH_HANDLE, HANDLE, 1, &planner->handle);
-    }
-    CONV_SET(d, graph, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, nops, ops);
-    CUDA_TRY(d, cudnnBackendFinalize, (graph));
-    return DT_OK;
+    return cuda_graph_finish(planner, g, ops, nops, err);
 }

@@ -126,7 +126,7 @@ plan_graph(const conv_planner *planner, const conv_key *key, const conv_wish *wi
     p->fused = wish->fused;
     dt_status rc = cuda_conv_graph(planner, key, wish->fused, &g, err);
     if (rc == DT_OK) {
-        rc = cuda_conv_engine(planner, key, &g, wish, p, err);
+        rc = cuda_graph_plan(planner, key->dtype == DT_FLOAT32 && !key->tf32, &g, wish, p, err);
     } else if (rc == DT_ECUDA && wish->fused != 0 && cuda_conv_refused(err->library_status)) {
         rc = DT_OK;
     }

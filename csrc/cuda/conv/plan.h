@@ -87,7 +87,7 @@ cuda_conv_device_is_full(dt_status rc, const dt_error *err)
 
 /* graph.c: how tensors are called in the graph and in the pack of pointers */
 enum { CONV_ID_X = 1, CONV_ID_WEIGHT, CONV_ID_BIAS, CONV_ID_OUT, CONV_ID_CONVOLVED, CONV_ID_BIASED };
-#define CONV_MAX_PARTS 16
+#define CONV_MAX_PARTS 64
 typedef struct {
     cudnnBackendDescriptor_t parts[CONV_MAX_PARTS]; /* of the graph, the graph last */
     int nparts;
@@ -105,11 +105,18 @@ cuda_conv_refused(int status)
 dt_status cuda_conv_graph(const conv_planner *planner, const conv_key *key, int fused, conv_graph *graph,
                           dt_error *err) DT_MUST_CHECK;
 void cuda_conv_graph_clear(conv_graph *graph);
+/* A new descriptor that the graph owns. */
+dt_status cuda_graph_part(cuda_device *d, conv_graph *g, cudnnBackendDescriptorType_t type,
+                          cudnnBackendDescriptor_t *out, dt_error *err) DT_MUST_CHECK;
+/* The graph of operations that are its parts already. */
+dt_status cuda_graph_finish(const conv_planner *planner, conv_graph *g, const cudnnBackendDescriptor_t *ops, int nops,
+                            dt_error *err) DT_MUST_CHECK;
 
 /* engine.c: plans graph by the first engine that keeps what the dtype promises and for which there is room (or,
- * where there is for none, by the one that wants least); p->plan stays NULL when there is none. */
-dt_status cuda_conv_engine(const conv_planner *planner, const conv_key *key, const conv_graph *graph,
-                           const conv_wish *wish, conv_plan *p, dt_error *err) DT_MUST_CHECK;
+ * where there is for none, by the one that wants least); p->plan stays NULL when there is none. strict: float32 is
+ * computed in float32, without tensor cores. */
+dt_status cuda_graph_plan(const conv_planner *planner, bool strict, const conv_graph *graph, const conv_wish *wish,
+                          conv_plan *p, dt_error *err) DT_MUST_CHECK;
 
 /* plan.c: a new plan that does as much in one graph as can be had. */
 int cuda_conv_wanted(const conv_key *key);
@@ -132,7 +139,17 @@ dt_status cuda_conv_no_bias(cuda_device *d, const conv_key *key, CUdeviceptr *ad
  * was sent, since it is better done so many images at a time. */
 dt_status cuda_conv_run(cuda_device *device, const conv_key *key, const conv_pointers *pointers, int *fused,
                         int64_t *images, dt_error *err) DT_MUST_CHECK;
+/* The addresses of tensors of a graph, by their ids. */
+#define GRAPH_MAX_POINTERS 8
+typedef struct {
+    int64_t count, ids[GRAPH_MAX_POINTERS];
+    void *addresses[GRAPH_MAX_POINTERS];
+} graph_pointers;
+
+dt_status cuda_graph_open_library(cuda_device *device, dt_error *err) DT_MUST_CHECK;
 /* One run of a plan; *status: what the library answered. The library lock is held. */
+dt_status cuda_graph_run_plan(cuda_device *device, conv_plan *p, const graph_pointers *pointers, int *status,
+                              dt_error *err) DT_MUST_CHECK;
 dt_status cuda_conv_run_plan(cuda_device *device, conv_plan *p, const conv_pointers *pointers, int *status,
                              dt_error *err) DT_MUST_CHECK;
 

@@ -9,23 +9,19 @@
 /* ---------------------------------------------------------------- one run */
 
 static dt_status
-fill_pack(cuda_device *d, const conv_plan *p, const conv_pointers *pointers, CUdeviceptr workspace,
-          cudnnBackendDescriptor_t pack, dt_error *err)
+fill_pack(cuda_device *d, const graph_pointers *pointers, CUdeviceptr workspace, cudnnBackendDescriptor_t pack,
+          dt_error *err)
 {
-    const int64_t ids[] = {CONV_ID_X, CONV_ID_WEIGHT, CONV_ID_OUT, CONV_ID_BIAS};
-    void *addresses[] = {(void *)(uintptr_t)pointers->x, (void *)(uintptr_t)pointers->weight,
-                         (void *)(uintptr_t)pointers->out, (void *)(uintptr_t)pointers->bias};
     void *scratch = (void *)(uintptr_t)workspace;
-    int64_t count = p->fused & CONV_BIAS ? 4 : 3;
-    CONV_SET(d, pack, VARIANT_PACK_UNIQUE_IDS, INT64, count, ids);
-    CONV_SET(d, pack, VARIANT_PACK_DATA_POINTERS, VOID_PTR, count, addresses);
+    CONV_SET(d, pack, VARIANT_PACK_UNIQUE_IDS, INT64, pointers->count, pointers->ids);
+    CONV_SET(d, pack, VARIANT_PACK_DATA_POINTERS, VOID_PTR, pointers->count, pointers->addresses);
     CONV_SET(d, pack, VARIANT_PACK_WORKSPACE, VOID_PTR, 1, &scratch);
     CUDA_TRY(d, cudnnBackendFinalize, (pack));
     return DT_OK;
 }
 
 static dt_status
-execute(cuda_device *d, const conv_plan *p, const conv_pointers *pointers, CUdeviceptr workspace, int *status,
+execute(cuda_device *d, const conv_plan *p, const graph_pointers *pointers, CUdeviceptr workspace, int *status,
         dt_error *err)
 {
     cudnnBackendDescriptor_t pack = NULL;
@@ -34,7 +30,7 @@ execute(cuda_device *d, const conv_plan *p, const conv_pointers *pointers, CUdev
         d->dnn_stream = cuda_stream(d);
     }
     CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack));
-    dt_status rc = fill_pack(d, p, pointers, workspace, pack, err);
+    dt_status rc = fill_pack(d, pointers, workspace, pack, err);
     if (rc == DT_OK) {
         DT_COUNT(launches, 1);
         cuda_note_sent(d, CUDA_SENT_CALL | DT_API_cudnnBackendExecute);
@@ -45,7 +41,7 @@ execute(cuda_device *d, const conv_plan *p, const conv_pointers *pointers, CUdev
 }
 
 dt_status
-cuda_conv_run_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, int *status, dt_error *err)
+cuda_graph_run_plan(cuda_device *d, conv_plan *p, const graph_pointers *pointers, int *status, dt_error *err)
 {
     CUdeviceptr workspace = 0;
     unsigned queue = cuda_current(d)->id;
@@ -60,10 +56,20 @@ cuda_conv_run_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, 
     return rc;
 }
 
+dt_status
+cuda_conv_run_plan(cuda_device *d, conv_plan *p, const conv_pointers *pointers, int *status, dt_error *err)
+{
+    const graph_pointers all = {p->fused & CONV_BIAS ? 4 : 3,
+                                {CONV_ID_X, CONV_ID_WEIGHT, CONV_ID_OUT, CONV_ID_BIAS},
+                                {(void *)(uintptr_t)pointers->x, (void *)(uintptr_t)pointers->weight,
+                                 (void *)(uintptr_t)pointers->out, (void *)(uintptr_t)pointers->bias}};
+    return cuda_graph_run_plan(d, p, &all, status, err);
+}
+
 /* ---------------------------------------------------------------- the plan of a key */
 
-static dt_status
-open_library(cuda_device *d, dt_error *err)
+dt_status
+cuda_graph_open_library(cuda_device *d, dt_error *err)
 {
     if (d->dnn != NULL) {
         return DT_OK;
@@ -200,7 +206,7 @@ is_outgrown(cuda_device *d, const conv_key *key, conv_plan *p)
 static dt_status
 run_locked(cuda_device *d, const conv_key *key, conv_pointers pointers, int *fused, int64_t *images, dt_error *err)
 {
-    DT_TRY(open_library(d, err));
+    DT_TRY(cuda_graph_open_library(d, err));
     const conv_planner planner = {d, d->dnn, NULL};
     conv_plan *p = cuda_cache_find(&d->convolutions, key);
     if (p != NULL && p->plan == NULL && p->images == 0) {

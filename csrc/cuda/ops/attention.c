@@ -1,4 +1,5 @@
-/* attention.c: attention in one pass, by a kernel of our own, where it is not products (attention_products.c). */
+/* attention.c: attention in one pass, by a kernel of our own, where neither cuDNN has one (attention_graph.c) nor
+ * products are better (attention_products.c). */
 #include <string.h>
 
 #include "attention.h"
@@ -73,7 +74,10 @@ cuda_attention(const dt_array *query, const dt_array *key, const dt_array *value
                const dt_attention_params *params, dt_array *out, bool *made, dt_error *err)
 {
     *made = false;
-    if (cuda_attention_products_apply(query, key, value, out)) {
+    if (mask == NULL) {
+        DT_TRY(cuda_attention_graph(query, key, value, params, out, made, err));
+    }
+    if (!*made && cuda_attention_products_apply(query, key, value, out)) {
         DT_TRY(cuda_attention_products(query, key, value, mask, params, out, made, err));
     }
     if (*made || !applies(query, value)) {

@@ -90,7 +90,8 @@ py_kernel_settings(PY_PARAMS)
     PY_PARSE(kernel_settings)
     cuda_kernel_settings settings = CUDA_KERNEL_SETTINGS;
     if (py_arg_int(&a, 0, &settings.index_limit) < 0 || py_arg_bool(&a, 1, &settings.skinny) < 0 ||
-        py_arg_bool(&a, 2, &settings.depthwise) < 0 || py_arg_int(&a, 3, &settings.attention_scores) < 0) {
+        py_arg_bool(&a, 2, &settings.depthwise) < 0 || py_arg_int(&a, 3, &settings.attention_scores) < 0 ||
+        py_arg_int(&a, 4, &settings.attention_work) < 0) {
         return NULL;
     }
     cuda_settings = settings;
