@@ -234,6 +234,8 @@
 #define PY_TEXT_linear "input, weight, bias=None, *, activation=None, out=None"
 #define PY_SPEC__attention {"scaled_dot_product_attention", 6, 6, -1, {"query", "key", "value", "attn_mask", "scale", "is_causal"}, __func__}
 #define PY_TEXT__attention "query, key, value, attn_mask, scale, is_causal"
+#define PY_SPEC__attention_grad {"scaled_dot_product_attention", 6, 6, -1, {"query", "key", "value", "grad", "scale", "is_causal"}, __func__}
+#define PY_TEXT__attention_grad "query, key, value, grad, scale, is_causal"
 #define PY_SPEC_conv2d {"conv2d", 2, 7, -1, {"input", "weight", "bias", "stride", "padding", "dilation", "groups", "activation", "out"}, __func__}
 #define PY_TEXT_conv2d "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation=None, out=None"
 #define PY_SPEC__conv_transpose2d {"conv_transpose2d", 8, 8, -1, {"input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"}, __func__}
@@ -689,6 +691,8 @@
 #define PY_TEXT_binary "op, input, other, p0=0.0, p1=0.0, in_place=False"
 #define PY_SPEC_check_cost {"check_cost", 1, 1, -1, {"n"}, __func__}
 #define PY_TEXT_check_cost "n"
+#define PY_SPEC_describe_attention {"describe_attention", 5, 7, -1, {"json", "dtype", "query", "key", "value", "is_causal", "kind"}, __func__}
+#define PY_TEXT_describe_attention "json, dtype, query, key, value, is_causal=False, kind=0"
 #define PY_SPEC_describe_conv2d {"describe_conv2d", 10, 12, -1, {"properties", "dtype", "input", "weight", "stride", "before", "after", "dilation", "channels_last", "bias", "activation", "kind"}, __func__}
 #define PY_TEXT_describe_conv2d "properties, dtype, input, weight, stride, before, after, dilation, channels_last, bias, activation=None, kind=0"
 #define PY_SPEC_fail_allocations {"fail_allocations", 1, 2, -1, {"n", "sticky"}, __func__}

@@ -378,6 +378,8 @@ collect(const sim_plan *plan, const sim_pack *pack, convolution *call)
     return status;
 }
 
+#define CONVOLUTION_TOUCHES 5
+
 /* Makes the item that runs the plan, and says what it touches. */
 static cudnnStatus_t
 convolution_item(const sim_plan *plan, const sim_pack *pack, cudnnBackendDescriptor_t handle, sim_item *item,
@@ -442,13 +444,14 @@ sim_cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_hand
         return sim_dnn_fail(CUDNN_STATUS_BAD_PARAM,
                             "the handle, its stream, the plan and the context are of several devices");
     }
-    cudnnStatus_t status = sim_is_attention(&plan->plan.engine.graph)
-                               ? sim_attention_item(&plan->plan, &pack->pack, plan_handle, &item, touches)
-                               : convolution_item(&plan->plan, &pack->pack, plan_handle, &item, touches);
+    const bool attends = sim_is_attention(&plan->plan.engine.graph);
+    const int ntouches = attends ? SIM_MAX_TOUCHES : CONVOLUTION_TOUCHES;
+    cudnnStatus_t status = attends ? sim_attention_item(&plan->plan, &pack->pack, plan_handle, &item, touches)
+                                   : convolution_item(&plan->plan, &pack->pack, plan_handle, &item, touches);
     if (status != CUDNN_STATUS_SUCCESS) {
         return status;
     }
-    CUresult queued = sim_enqueue_work(stream, &item, "cudnnBackendExecute", touches, SIM_MAX_TOUCHES);
+    CUresult queued = sim_enqueue_work(stream, &item, "cudnnBackendExecute", touches, ntouches);
     if (queued != CUDA_SUCCESS) {
         dt_free(item.held);
         return queued == CUDA_ERROR_OUT_OF_MEMORY ? sim_dnn_fail(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,

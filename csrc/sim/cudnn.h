@@ -5,8 +5,8 @@
 
 #include "sim.h"
 
-#define SIM_DNN_MAX_OPS 16
-#define SIM_DNN_MAX_TENSORS 8
+#define SIM_DNN_MAX_OPS 28
+#define SIM_DNN_MAX_TENSORS 16
 #define SIM_DNN_MAX_JSON 1024
 #define SIM_DNN_MAX_CONFIGS 40 /* of a list */
 
@@ -32,6 +32,7 @@ typedef enum {
     SIM_POINTWISE,
     SIM_MATMUL,
     SIM_REDUCTION,
+    SIM_RESHAPE,
     SIM_CONVOLUTION,
     SIM_INPUT_GRAD,
     SIM_WEIGHT_GRAD
@@ -128,11 +129,11 @@ cudnnStatus_t sim_find_address(const sim_pack *pack, const sim_tensor *tensor, u
 /* -1: none of ours */
 int sim_dnn_dtype(int type);
 
-/* attention.c: graphs that begin with a product. */
+/* attention.c: graphs that begin with a product, or as the gradient of attention does. */
 bool sim_is_attention(const sim_graph *graph);
 cudnnStatus_t sim_check_attention(const sim_graph *graph);
 #define SIM_ATTENTION_WORKSPACE 256
-#define SIM_MAX_TOUCHES 5
+#define SIM_MAX_TOUCHES 11
 /* Makes the item that runs the plan, and says what it touches. */
 cudnnStatus_t sim_attention_item(const sim_plan *plan, const sim_pack *pack, cudnnBackendDescriptor_t handle,
                                  sim_item *item, sim_touch touches[SIM_MAX_TOUCHES]);

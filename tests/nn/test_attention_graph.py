@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pytest
 from support import CUDA_DEVICES
-from test_attention_blocks import TOLERANCE, attend
+from test_attention_blocks import TOLERANCE, attend, values
 from test_cuda_matmul import simulated, watch
 
 import devtensor as dt
@@ -161,11 +161,77 @@ def test_where_the_library_refuses(call: str, status: int) -> None:
     assert (EXECUTE in change.calls) == (status >= 4000), "a refusal is remembered, a want of memory is not"
 
 
-def test_gradients_are_those_of_the_parts() -> None:
-    query, key, value = (dt.rand(2, 2, 64, 64, device=CUDA).half().requires_grad_() for _ in range(3))
-    result = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-    found = dt.autograd.grad(result.float().square().sum(), (query, key, value))
-    wide = [x.detach().cpu().double().requires_grad_() for x in (query, key, value)]
-    result = F.scaled_dot_product_attention(*wide, is_causal=True)
-    for got, want in zip(found, dt.autograd.grad(result.square().sum(), wide), strict=True):
-        assert dt.allclose(got.cpu().double(), want, atol=3e-2, rtol=1e-2)
+def differentiated(
+    sizes: tuple[int, ...], dtype: str, causal: bool, device: str, wide: bool = False
+) -> tuple[dt.DeviceArray, ...]:
+    """The gradients of query, key and value, in float64 from the same numbers where wide is true."""
+    batch, heads, group, rows, keys, depth, columns = sizes
+    shapes = ((batch, heads * group, rows, depth), (batch, heads, keys, depth), (batch, heads, keys, columns))
+    numbers = [values(shape, i) for i, shape in enumerate((*shapes, (*shapes[0][:3], columns)))]
+    half = [dt.from_numpy(x).to(getattr(dt, dtype)).to(dt.float64 if wide else getattr(dt, dtype)) for x in numbers]
+    query, key, value, grad = (x.to(device) for x in half)
+    operands = [x.requires_grad_() for x in (query, key, value)]
+    result = F.scaled_dot_product_attention(*operands, is_causal=causal, scale=0.3, enable_gqa=group > 1)
+    return dt.autograd.grad(result, operands, grad)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients(dtype: str, causal: bool) -> None:
+    for name, sizes in SHAPES.items():
+        with watch() as change:
+            found = differentiated(sizes, dtype, causal, CUDA)
+        if simulated:
+            assert change.calls[EXECUTE] == 3 and PRODUCT not in change.calls, "the result, again, and the gradient"
+        for got, want in zip(found, differentiated(sizes, dtype, causal, "cpu", wide=True), strict=True):
+            exact = want.numpy()
+            bound = 4 * TOLERANCE[dtype] * max(np.abs(exact).max(), 1)
+            np.testing.assert_allclose(got.cpu().double().numpy(), exact, rtol=0, atol=bound, err_msg=name)
+        for got, again in zip(found, differentiated(sizes, dtype, causal, CUDA), strict=True):
+            assert dt.equal(got, again), name
+
+
+@pytest.mark.skipif(not simulated, reason="the simulated GPU fails calls on demand")
+@pytest.mark.parametrize("which", [1, 2], ids=["the result again", "the gradient"])
+@pytest.mark.parametrize("status", [3000, 4004])
+def test_where_a_gradient_is_refused(which: int, status: int) -> None:
+    forget_all()
+    want = differentiated(SIZES, "float16", True, CUDA)
+    forget_all()
+    dt._C._test.api_fail(EXECUTE, which, status)
+    found = differentiated(SIZES, "float16", True, CUDA)
+    dt._C._test.api_fail(None, -1, 0)
+    for got, exact in zip(found, want, strict=True):
+        assert dt.allclose(got, exact, atol=2e-2, rtol=1e-2)
+
+
+def test_a_gradient_that_is_differentiated_goes_by_parts() -> None:
+    operands = [dt.rand(1, 1, 16, 8, device=CUDA).half().requires_grad_() for _ in range(3)]
+    result = F.scaled_dot_product_attention(*operands)
+    with watch() as change:
+        first = dt.autograd.grad(result.float().square().sum(), operands, create_graph=True)
+    assert EXECUTE not in change.calls
+    second = dt.autograd.grad(sum(x.float().sum() for x in first), operands)
+    assert all(x.isfinite().all().item() for x in second)
+
+
+def test_gradients_of_other_layouts() -> None:
+    """What comes back need not be dense; operands may be views."""
+    x = dt.rand(2, 64, 3, 3, 64, device=CUDA).half().requires_grad_()
+    query, key, value = x.permute(3, 0, 2, 1, 4).unbind(0)
+    result = F.scaled_dot_product_attention(query, key, value)
+    weights = dt.rand(2, 64, 3, 64, device=CUDA).half().transpose(1, 2)
+    found = dt.autograd.grad(result, x, weights)[0]
+    wide = x.detach().cpu().double().requires_grad_()
+    query, key, value = wide.permute(3, 0, 2, 1, 4).unbind(0)
+    want = dt.autograd.grad(F.scaled_dot_product_attention(query, key, value), wide, weights.cpu().double())[0]
+    assert dt.allclose(found.cpu().double(), want, atol=1e-2)
+
+
+def test_all_is_checked() -> None:
+    x = dt.rand(1, 1, 16, 8, device=CUDA).half()
+    for grad in (x[..., :4], x.float(), x.cpu()):
+        with pytest.raises(RuntimeError, match="grad"):
+            dt._C._attention_grad(x, x, x, grad, 1.0, False)
+    empty = x[:, :, :0]
+    assert dt._C._attention_grad(empty, empty, empty, empty, 1.0, False) is None

@@ -79,3 +79,30 @@ dt_attention(const char *op, const dt_array *query, const dt_array *key, const d
     }
     return rc;
 }
+
+dt_status
+dt_attention_grad(const char *op, const dt_array *query, const dt_array *key, const dt_array *value,
+                  const dt_array *grad, const dt_attention_params *params, dt_array *out, bool *made, dt_error *err)
+{
+    const dt_operand in[ARRAYS] = {
+        {"query", query, -1}, {"key", key, -1}, {"value", value, -1}, {"attn_mask", NULL, -1}};
+    const dt_operand given[] = {{"query", query, -1}, {"grad", grad, -1}};
+    int64_t shape[DT_MAX_NDIM];
+    DT_TRY(check(op, in, err));
+    const int ndim = query->ndim;
+    for (int d = 0; d < ndim; d++) {
+        shape[d] = d == ndim - 1 ? value->shape[d] : query->shape[d];
+    }
+    DT_TRY(dt_check_same_device(op, given, 2, err));
+    DT_TRY(dt_check_same_dtype(op, given, 2, err));
+    DT_TRY(dt_check_shape(op, given, 2, 1, ndim, shape, err));
+    const int64_t numel = dt_array_numel(query) + dt_array_numel(key) + dt_array_numel(value);
+    *made = numel > 0;
+    DT_TRY(dt_empty(dt_array_device(query), (dt_dtype)query->dtype, 1, &numel, out, err));
+    dt_status rc = dt_call_new_attention_grad(query, key, value, grad, params, out, made, err);
+    rc = dt_result_made(rc, out);
+    if (rc == DT_OK && !*made) {
+        dt_array_clear(out);
+    }
+    return rc;
+}

@@ -4,8 +4,8 @@
 
 #include "plan.h"
 
-static dt_status
-make_properties(const char *json, size_t length, cudnnBackendDescriptor_t *out, dt_error *err)
+dt_status
+cuda_describe_device(const char *json, size_t length, cudnnBackendDescriptor_t *out, dt_error *err)
 {
     CUDA_TRY(NULL, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, out));
     CONV_SET(NULL, *out, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)length, json);
@@ -47,7 +47,7 @@ cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_
     cuda_conv_key(&arrays[0], &arrays[1], has_bias, params, &arrays[2], channels_last, &key);
     key.kind = kind;
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
-    dt_status rc = make_properties(json, length, &planner.properties, err);
+    dt_status rc = cuda_describe_device(json, length, &planner.properties, err);
     if (rc == DT_OK) {
         const conv_wish wish = {cuda_conv_wanted(&key), 0, cuda_conv_room(NULL, &key), false};
         rc = cuda_conv_plan_new(&planner, &key, &wish, &p, err);

@@ -87,7 +87,7 @@ cuda_conv_device_is_full(dt_status rc, const dt_error *err)
 
 /* graph.c: how tensors are called in the graph and in the pack of pointers */
 enum { CONV_ID_X = 1, CONV_ID_WEIGHT, CONV_ID_BIAS, CONV_ID_OUT, CONV_ID_CONVOLVED, CONV_ID_BIASED };
-#define CONV_MAX_PARTS 64
+#define CONV_MAX_PARTS 96
 typedef struct {
     cudnnBackendDescriptor_t parts[CONV_MAX_PARTS]; /* of the graph, the graph last */
     int nparts;
@@ -111,6 +111,10 @@ dt_status cuda_graph_part(cuda_device *d, conv_graph *g, cudnnBackendDescriptorT
 /* The graph of operations that are its parts already. */
 dt_status cuda_graph_finish(const conv_planner *planner, conv_graph *g, const cudnnBackendDescriptor_t *ops, int nops,
                             dt_error *err) DT_MUST_CHECK;
+
+/* describe.c: the properties of a device that need not be there. */
+dt_status cuda_describe_device(const char *json, size_t length, cudnnBackendDescriptor_t *out,
+                               dt_error *err) DT_MUST_CHECK;
 
 /* engine.c: plans graph by the first engine that keeps what the dtype promises and for which there is room (or,
  * where there is for none, by the one that wants least); p->plan stays NULL when there is none. strict: float32 is
@@ -140,7 +144,7 @@ dt_status cuda_conv_no_bias(cuda_device *d, const conv_key *key, CUdeviceptr *ad
 dt_status cuda_conv_run(cuda_device *device, const conv_key *key, const conv_pointers *pointers, int *fused,
                         int64_t *images, dt_error *err) DT_MUST_CHECK;
 /* The addresses of tensors of a graph, by their ids. */
-#define GRAPH_MAX_POINTERS 8
+#define GRAPH_MAX_POINTERS 16
 typedef struct {
     int64_t count, ids[GRAPH_MAX_POINTERS];
     void *addresses[GRAPH_MAX_POINTERS];

@@ -4,7 +4,7 @@
 
 #include "ops.h"
 
-/* attention_graph.c: as the slot, without a mask; *made is false where the library has no kernel for it, or there is too
+/* attention_plan.c: as the slot, without a mask; *made is false where the library has no kernel for it, or there is too
  * little to do. */
 dt_status cuda_attention_graph(const dt_array *query, const dt_array *key, const dt_array *value,
                                const dt_attention_params *params, dt_array *out, bool *made,

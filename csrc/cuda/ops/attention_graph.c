@@ -1,34 +1,8 @@
-/* attention_graph.c: attention of the half types as one graph of cuDNN, which compiles a kernel for it: scores are
- * never in memory. It takes a good part of a second for each shape, so that little work goes another way. */
-#include <math.h>
-#include <string.h>
+/* attention_graph.c: attention, and its gradient, as graphs of cuDNN. What stands between operations never reaches
+ * memory, as the patterns are those of the library's own kernels: operations that nobody needs are there for that. */
+#include "attention_graph.h"
 
-#include "../conv/plan.h"
-#include "../launch/launch.h"
-#include "../plans.h"
-#include "attention.h"
-
-#define WIDTH 8 /* numbers of the half types that are loaded at once */
-
-enum { QUERY, KEY, VALUE, OUT, OPERANDS };
-
-/* All that a plan depends on, in 64-bit words: (batch, heads, rows, columns) and strides in elements; key is
- * transposed. */
-typedef struct {
-    int64_t dtype, causal;
-    int64_t shape[OPERANDS][4], strides[OPERANDS][4];
-} graph_key;
-
-size_t
-cuda_attention_key_size(void)
-{
-    return sizeof(graph_key);
-}
-
-/* ---------------------------------------------------------------- the graph */
-
-enum { ID_SCALE = OPERANDS + 1, ID_HIDDEN, ID_BETWEEN }; /* operands: their number and 1 */
-#define MAX_OPS 14
+#define MAX_OPS 28
 
 typedef struct {
     const conv_planner *planner;
@@ -137,7 +111,20 @@ add_pointwise(builder *b, int mode, int64_t axis, cudnnBackendDescriptor_t x, cu
     return finish_op(b, op);
 }
 
-/* out = the sum or maximum of each row of x */
+/* out = x with its last two dimensions changed */
+static dt_status
+add_transpose(builder *b, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t out)
+{
+    cuda_device *d = b->planner->device;
+    dt_error *err = b->err;
+    cudnnBackendDescriptor_t op;
+    DT_TRY(cuda_graph_part(d, b->graph, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, &op, err));
+    CONV_SET(d, op, OPERATION_RESHAPE_XDESC, BACKEND_DESCRIPTOR, 1, &x);
+    CONV_SET(d, op, OPERATION_RESHAPE_YDESC, BACKEND_DESCRIPTOR, 1, &out);
+    return finish_op(b, op);
+}
+
+/* out = the sum or maximum of x along the dimensions in which out has one entry, or fewer heads */
 static dt_status
 add_reduction(builder *b, int mode, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t out)
 {
@@ -165,7 +152,7 @@ hide_later(builder *b, const int64_t shape[4], cudnnBackendDescriptor_t *scores)
     DT_TRY(add_between(b, CUDNN_DATA_INT32, shape, &column));
     DT_TRY(add_between(b, CUDNN_DATA_BOOLEAN, shape, &seen));
     DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &out));
-    DT_TRY(add_number(b, ID_HIDDEN, &hidden));
+    DT_TRY(add_number(b, ATTENTION_ID_HIDDEN, &hidden));
     DT_TRY(add_pointwise(b, CUDNN_POINTWISE_GEN_INDEX, 2, *scores, NULL, NULL, row));
     DT_TRY(add_pointwise(b, CUDNN_POINTWISE_GEN_INDEX, 3, *scores, NULL, NULL, column));
     DT_TRY(add_pointwise(b, CUDNN_POINTWISE_CMP_GE, 0, row, column, NULL, seen));
@@ -174,207 +161,160 @@ hide_later(builder *b, const int64_t shape[4], cudnnBackendDescriptor_t *scores)
     return DT_OK;
 }
 
-/* weights = softmax(scores). The logarithms, which nobody reads, make the pattern one that the library knows. */
+/* A number for each row, in memory. */
 static dt_status
-add_softmax(builder *b, int type, const int64_t shape[4], cudnnBackendDescriptor_t scores,
+add_column(builder *b, int64_t id, const int64_t shape[4], cudnnBackendDescriptor_t *out)
+{
+    const int64_t each[] = {shape[0], shape[1], shape[2], 1}, strides[] = {shape[1] * shape[2], shape[2], 1, 1};
+    return add_tensor(b, (tensor){id, CUDNN_DATA_FLOAT, each, strides, false, false}, out);
+}
+
+/* weights = softmax(scores); kept: the logarithms of what the rows add up to are kept, and else read by nobody. */
+static dt_status
+add_softmax(builder *b, int type, bool kept, const int64_t shape[4], cudnnBackendDescriptor_t scores,
             cudnnBackendDescriptor_t *weights)
 {
     const int64_t each[] = {shape[0], shape[1], shape[2], 1};
-    cudnnBackendDescriptor_t top, below, power, sum, logarithm, unread;
+    cudnnBackendDescriptor_t top, below, power, sum, logarithm, all;
     DT_TRY(add_between(b, CUDNN_DATA_FLOAT, each, &top));
     DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &below));
     DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &power));
     DT_TRY(add_between(b, CUDNN_DATA_FLOAT, each, &sum));
     DT_TRY(add_between(b, CUDNN_DATA_FLOAT, each, &logarithm));
-    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, each, &unread));
+    DT_TRY(kept ? add_column(b, ATTENTION_ID_LOGARITHMS, shape, &all) : add_between(b, CUDNN_DATA_FLOAT, each, &all));
     DT_TRY(add_between(b, type, shape, weights));
     DT_TRY(add_reduction(b, CUDNN_REDUCE_TENSOR_MAX, scores, top));
     DT_TRY(add_pointwise(b, CUDNN_POINTWISE_SUB, 0, scores, top, NULL, below));
     DT_TRY(add_pointwise(b, CUDNN_POINTWISE_EXP, 0, below, NULL, NULL, power));
     DT_TRY(add_reduction(b, CUDNN_REDUCE_TENSOR_ADD, power, sum));
     DT_TRY(add_pointwise(b, CUDNN_POINTWISE_LOG, 0, sum, NULL, NULL, logarithm));
-    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_ADD, 0, top, logarithm, NULL, unread));
+    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_ADD, 0, top, logarithm, NULL, all));
     return add_pointwise(b, CUDNN_POINTWISE_DIV, 0, power, sum, NULL, *weights);
 }
 
+/* The products of queries and keys, scaled. */
 static dt_status
-build(const conv_planner *planner, const graph_key *key, conv_graph *graph, dt_error *err)
+add_scores(builder *b, const int64_t shape[4], cudnnBackendDescriptor_t query, cudnnBackendDescriptor_t key,
+           cudnnBackendDescriptor_t scale, cudnnBackendDescriptor_t *scores)
 {
-    builder b = {.planner = planner, .graph = graph, .next_id = ID_BETWEEN, .err = err};
-    const int type = key->dtype == DT_FLOAT16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
-    const int64_t *q = key->shape[QUERY], scores_shape[] = {q[0], q[1], q[2], key->shape[KEY][3]};
-    cudnnBackendDescriptor_t operands[OPERANDS], products, scale, scores, weights;
-    for (int i = 0; i < OPERANDS; i++) {
-        const tensor t = {i + 1, type, key->shape[i], key->strides[i], false, false};
-        DT_TRY(add_tensor(&b, t, &operands[i]));
-    }
-    DT_TRY(add_between(&b, CUDNN_DATA_FLOAT, scores_shape, &products));
-    DT_TRY(add_between(&b, CUDNN_DATA_FLOAT, scores_shape, &scores));
-    DT_TRY(add_number(&b, ID_SCALE, &scale));
-    DT_TRY(add_product(&b, operands[QUERY], operands[KEY], products));
-    DT_TRY(add_pointwise(&b, CUDNN_POINTWISE_MUL, 0, products, scale, NULL, scores));
+    cudnnBackendDescriptor_t products;
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &products));
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, scores));
+    DT_TRY(add_product(b, query, key, products));
+    return add_pointwise(b, CUDNN_POINTWISE_MUL, 0, products, scale, NULL, *scores);
+}
+
+static dt_status
+add_operand(builder *b, int type, const attention_key *key, int operand, bool transposed, cudnnBackendDescriptor_t *out)
+{
+    const int64_t *s = key->shape[operand], *t = key->strides[operand];
+    const int row = transposed ? 3 : 2, column = transposed ? 2 : 3;
+    const int64_t shape[] = {s[0], s[1], s[row], s[column]}, strides[] = {t[0], t[1], t[row], t[column]};
+    return add_tensor(b, (tensor){operand + 1, type, shape, strides, false, false}, out);
+}
+
+static dt_status
+build_forward(builder *b, int type, const attention_key *key, const int64_t shape[4])
+{
+    cudnnBackendDescriptor_t query, transposed, value, out, scale, scores, weights;
+    DT_TRY(add_operand(b, type, key, ATTENTION_QUERY, false, &query));
+    DT_TRY(add_operand(b, type, key, ATTENTION_KEY, true, &transposed));
+    DT_TRY(add_operand(b, type, key, ATTENTION_VALUE, false, &value));
+    DT_TRY(add_operand(b, type, key, ATTENTION_OUT, false, &out));
+    DT_TRY(add_number(b, ATTENTION_ID_SCALE, &scale));
+    DT_TRY(add_scores(b, shape, query, transposed, scale, &scores));
     if (key->causal) {
-        DT_TRY(hide_later(&b, scores_shape, &scores));
+        DT_TRY(hide_later(b, shape, &scores));
     }
-    DT_TRY(add_softmax(&b, type, scores_shape, scores, &weights));
-    DT_TRY(add_product(&b, weights, operands[VALUE], operands[OUT]));
-    return cuda_graph_finish(planner, graph, b.ops, b.nops, err);
+    DT_TRY(add_softmax(b, type, key->kind != ATTENTION_FORWARD, shape, scores, &weights));
+    return add_product(b, weights, value, out);
 }
 
-/* ---------------------------------------------------------------- plans */
-
-/* No plan is an answer, which is kept: the library has none for this shape or device. */
+/* to = x @ y, whose heads are added where `to` has fewer */
 static dt_status
-make_plan(cuda_device *d, const graph_key *key, conv_plan **out, dt_error *err)
+add_shared(builder *b, int type, const int64_t *shape, int64_t heads, cudnnBackendDescriptor_t x,
+           cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t to)
 {
-    const conv_planner planner = {d, d->dnn, NULL};
-    const conv_wish wish = {0, 0, cuda_workspace_limit(), true};
-    conv_graph graph = {.nparts = 0};
-    conv_plan *p = dt_calloc(1, sizeof(*p));
-    if (p == NULL) {
-        return dt_fail_nomem(err, sizeof(*p));
+    const int64_t all[] = {shape[0], heads, shape[2], shape[3]};
+    cudnnBackendDescriptor_t each;
+    if (shape[1] == heads) {
+        return add_product(b, x, y, to);
     }
-    p->device = d;
-    dt_status rc = build(&planner, key, &graph, err);
-    if (rc == DT_OK) {
-        rc = cuda_graph_plan(&planner, false, &graph, &wish, p, err);
-    } else if (rc == DT_ECUDA && cuda_conv_refused(err->library_status)) {
-        rc = DT_OK;
-    }
-    cuda_conv_graph_clear(&graph);
-    if (rc == DT_OK && p->plan != NULL && p->workspace > wish.room) {
-        (void)cu.cudnnBackendDestroyDescriptor(p->plan);
-        p->plan = NULL;
-    }
-    if (rc != DT_OK) {
-        cuda_conv_destroy(p);
-        return rc;
-    }
-    *out = p;
-    return DT_OK;
+    DT_TRY(add_between(b, type, all, &each));
+    DT_TRY(add_product(b, x, y, each));
+    return add_reduction(b, CUDNN_REDUCE_TENSOR_ADD, each, to);
 }
 
+/* x (.., rows, columns), transposed */
 static dt_status
-find_plan(cuda_device *d, const graph_key *key, conv_plan **out, dt_error *err)
+turn(builder *b, int type, const int64_t shape[4], cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t *out)
 {
-    *out = cuda_cache_find(&d->attentions, key);
-    if (*out != NULL) {
-        return DT_OK;
-    }
-    DT_TRY(make_plan(d, key, out, err));
-    return cuda_cache_put(&d->attentions, key, *out, err);
+    const int64_t turned[] = {shape[0], shape[1], shape[3], shape[2]};
+    const int64_t strides[] = {shape[1] * shape[2] * shape[3], shape[2] * shape[3], 1, shape[3]};
+    DT_TRY(add_tensor(b, (tensor){b->next_id++, type, turned, strides, true, false}, out));
+    return add_transpose(b, x, *out);
 }
 
+/* With weights p and scores s: dv = p.T @ g, dp = g @ v.T, ds = p * (dp - sum(g * out)), dq = ds @ k, dk = ds.T @ q. */
 static dt_status
-remember_none(cuda_device *d, const graph_key *key, dt_error *err)
+build_gradient(builder *b, int type, const attention_key *key, const int64_t shape[4])
 {
-    conv_plan *p = dt_calloc(1, sizeof(*p));
-    return p != NULL ? cuda_cache_put(&d->attentions, key, p, err) : dt_fail_nomem(err, sizeof(*p));
-}
-
-/* A plan that refuses as late as at its run is given up. */
-static dt_status
-run_locked(cuda_device *d, const graph_key *key, const graph_pointers *pointers, bool *made, dt_error *err)
-{
-    conv_plan *p;
-    int status = 0;
-    DT_TRY(cuda_graph_open_library(d, err));
-    DT_TRY(find_plan(d, key, &p, err));
-    if (p->plan == NULL) {
-        return DT_OK;
+    cudnnBackendDescriptor_t operands[ATTENTION_OPERANDS], scale, one, logarithms, sums, both, total, scores, below,
+        weights, turned, products, less, unscaled, slopes, slopes_turned, keys;
+    const int64_t heads = shape[1], *out = key->shape[ATTENTION_OUT], *k = key->shape[ATTENTION_KEY];
+    const int64_t each[] = {shape[0], shape[1], shape[2], 1};
+    for (int i = 0; i < ATTENTION_OPERANDS; i++) {
+        DT_TRY(add_operand(b, type, key, i, i == ATTENTION_KEY || i == ATTENTION_VALUE, &operands[i]));
     }
-    DT_TRY(cuda_graph_run_plan(d, p, pointers, &status, err));
-    if (cuda_conv_refused(status)) {
-        return remember_none(d, key, err);
+    DT_TRY(add_number(b, ATTENTION_ID_SCALE, &scale));
+    DT_TRY(add_number(b, ATTENTION_ID_ONE, &one));
+    DT_TRY(add_column(b, ATTENTION_ID_LOGARITHMS, shape, &logarithms));
+    DT_TRY(add_column(b, ATTENTION_ID_SUMS, shape, &sums));
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, out, &both));
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, each, &total));
+    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_MUL, 0, operands[ATTENTION_GRAD], operands[ATTENTION_OUT], NULL, both));
+    DT_TRY(add_reduction(b, CUDNN_REDUCE_TENSOR_ADD, both, total));
+    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_MUL, 0, total, one, NULL, sums));
+
+    DT_TRY(add_scores(b, shape, operands[ATTENTION_QUERY], operands[ATTENTION_KEY], scale, &scores));
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &below));
+    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_SUB, 0, scores, logarithms, NULL, below));
+    if (key->causal) {
+        DT_TRY(hide_later(b, shape, &below));
     }
-    *made = status == 0;
-    return cuda_check(d, DT_API_cudnnBackendExecute, status, err);
-}
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &weights));
+    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_EXP, 0, below, NULL, NULL, weights));
+    DT_TRY(turn(b, type, shape, weights, &turned));
+    DT_TRY(add_shared(b, type, key->shape[ATTENTION_DVALUE], heads, turned, operands[ATTENTION_GRAD],
+                      operands[ATTENTION_DVALUE]));
 
-/* ---------------------------------------------------------------- the call */
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &products));
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &less));
+    DT_TRY(add_between(b, CUDNN_DATA_FLOAT, shape, &unscaled));
+    DT_TRY(add_between(b, type, shape, &slopes));
+    DT_TRY(add_product(b, operands[ATTENTION_GRAD], operands[ATTENTION_VALUE], products));
+    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_SUB, 0, products, sums, NULL, less));
+    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_MUL, 0, less, weights, NULL, unscaled));
+    DT_TRY(add_pointwise(b, CUDNN_POINTWISE_MUL, 0, unscaled, scale, NULL, slopes));
+    DT_TRY(turn(b, type, shape, slopes, &slopes_turned));
+    DT_TRY(add_shared(b, type, key->shape[ATTENTION_DKEY], heads, slopes_turned, operands[ATTENTION_QUERY],
+                      operands[ATTENTION_DKEY]));
 
-/* The dimensions of x as (batch, heads, rows, columns); whether the library can read them. */
-static bool
-describe(const dt_array *x, int64_t shape[4], int64_t strides[4])
-{
-    const int less = 4 - x->ndim;
-    int64_t dense = 1;
-    bool good = less >= 0;
-    for (int d = 3; good && d >= 0; d--) {
-        const int own = d - less;
-        shape[d] = own >= 0 ? x->shape[own] : 1;
-        strides[d] = shape[d] > 1 ? x->strides[own] : d == 3 ? 1 : dense;
-        good = strides[d] > 0 && (d == 3 ? strides[d] == 1 : strides[d] % WIDTH == 0);
-        dense = dense > strides[d] * shape[d] ? dense : strides[d] * shape[d];
-    }
-    return good && shape[3] % WIDTH == 0 && cuda_address(x) % CONV_ALIGNMENT == 0;
-}
-
-static void
-swap(int64_t *a, int64_t *b)
-{
-    const int64_t was = *a;
-    *a = *b;
-    *b = was;
-}
-
-/* Whether there is so much to do that it pays; overflow counts as much. */
-static bool
-is_much(const graph_key *key)
-{
-    const int64_t *q = key->shape[QUERY], keys = key->shape[KEY][2];
-    const double work = (double)q[0] * (double)q[1] * (double)q[2] * (double)keys;
-    return work * (double)(q[3] + key->shape[VALUE][3]) >= (double)cuda_settings.attention_work;
-}
-
-static bool
-make_key(const dt_array *query, const dt_array *key, const dt_array *value, const dt_array *out, bool causal,
-         graph_key *k)
-{
-    const dt_array *arrays[] = {query, key, value, out};
-    memset(k, 0, sizeof(*k));
-    k->dtype = query->dtype;
-    k->causal = causal;
-    if (dt_itemsize((dt_dtype)query->dtype) != 2 || dt_array_numel(out) == 0 || dt_array_numel(key) == 0) {
-        return false;
-    }
-    for (int i = 0; i < OPERANDS; i++) {
-        if (!describe(arrays[i], k->shape[i], k->strides[i])) {
-            return false;
-        }
-    }
-    const bool much = is_much(k);
-    swap(&k->shape[KEY][2], &k->shape[KEY][3]);
-    swap(&k->strides[KEY][2], &k->strides[KEY][3]);
-    return much;
+    DT_TRY(add_tensor(b, (tensor){b->next_id++, type, k, key->strides[ATTENTION_KEY], true, false}, &keys));
+    DT_TRY(add_transpose(b, operands[ATTENTION_KEY], keys));
+    return add_product(b, slopes, keys, operands[ATTENTION_DQUERY]);
 }
 
 dt_status
-cuda_attention_graph(const dt_array *query, const dt_array *key, const dt_array *value,
-                     const dt_attention_params *params, dt_array *out, bool *made, dt_error *err)
+cuda_attention_build(const conv_planner *planner, const attention_key *key, conv_graph *graph, dt_error *err)
 {
-    cuda_device *d;
-    graph_key k;
-    float scale = (float)params->scale, hidden = -INFINITY;
-    *made = false;
-    if (!make_key(query, key, value, out, params->causal, &k)) {
-        return DT_OK;
+    builder b = {.planner = planner, .graph = graph, .next_id = ATTENTION_ID_BETWEEN, .err = err};
+    const int type = key->dtype == DT_FLOAT16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+    const int64_t *q = key->shape[ATTENTION_QUERY], shape[] = {q[0], q[1], q[2], key->shape[ATTENTION_KEY][2]};
+    if (key->kind == ATTENTION_GRADIENT) {
+        DT_TRY(build_gradient(&b, type, key, shape));
+    } else {
+        DT_TRY(build_forward(&b, type, key, shape));
     }
-    if (cuda_api_need(DT_LIBRARY_CUDNN, err) != DT_OK) { /* another way does without */
-        return DT_OK;
-    }
-    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
-    const graph_pointers pointers = {params->causal ? OPERANDS + 2 : OPERANDS + 1,
-                                     {QUERY + 1, KEY + 1, VALUE + 1, OUT + 1, ID_SCALE, ID_HIDDEN},
-                                     {(void *)(uintptr_t)cuda_address(query), (void *)(uintptr_t)cuda_address(key),
-                                      (void *)(uintptr_t)cuda_address(value), (void *)(uintptr_t)cuda_address(out),
-                                      &scale, &hidden}};
-    pthread_mutex_lock(&d->library_lock);
-    dt_status rc = run_locked(d, &k, &pointers, made, err);
-    pthread_mutex_unlock(&d->library_lock);
-    if (cuda_conv_device_is_full(rc, err)) { /* another way needs less */
-        *made = false;
-        return DT_OK;
-    }
-    return rc;
+    return cuda_graph_finish(planner, graph, b.ops, b.nops, err);
 }

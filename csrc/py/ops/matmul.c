@@ -143,6 +143,37 @@ py__attention(PY_PARAMS)
     return py_done(&a, result, status, &err);
 }
 
+/* The gradients of query, key and value one after another; None where the device has no way of its own. */
+static PyObject *
+py__attention_grad(PY_PARAMS)
+{
+    PY_PARSE(_attention_grad)
+    dt_attention_params params;
+    const dt_array *x[4];
+    for (int i = 0; i < 4; i++) {
+        if ((x[i] = py_arg_array(&a, i)) == NULL) {
+            return NULL;
+        }
+    }
+    if (py_arg_float(&a, 4, &params.scale) < 0 || py_arg_bool(&a, 5, &params.causal) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a.type, a.op);
+    if (result == NULL) {
+        return NULL;
+    }
+    dt_error err;
+    dt_status status;
+    bool made = true;
+    PY_CALL_ON(a.v, PY_MAX_ARGS, is_large_attention(x[0], x[1]), status,
+               dt_attention_grad(a.op, x[0], x[1], x[2], x[3], &params, py_array_of(result), &made, &err));
+    if (status == DT_OK && !made) {
+        Py_DECREF(result);
+        Py_RETURN_NONE;
+    }
+    return py_done(&a, result, status, &err);
+}
+
 #define RAISES                                                                                                         \
     "\n\nFloats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,\n" \
     "DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit."
@@ -171,6 +202,9 @@ PyMethodDef py_matmul_functions[] = {
     PY_HIDDEN(_attention,
               "softmax(query @ key.mT * scale + attn_mask) @ value in one pass over blocks, without a gradient; None\n"
               "where the device has none."),
+    PY_HIDDEN(_attention_grad,
+              "The gradients of query, key and value, flat and one after another, from that of _attention's result\n"
+              "without a mask; None where the device has no way of its own."),
     PY_END,
 };
 
