@@ -25,6 +25,22 @@ def whole(shape, below):
     return lambda rng: rng.integers(0, below, shape)
 
 
+def gradients(name, causal, **inputs):
+    """Of attention, forward and backward."""
+
+    def setup(lib):
+        def trained(q, k, v):
+            with lib.enable_grad():
+                leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+                lib.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal).sum().backward()
+            return leaves[0].grad
+
+        return trained
+
+    found = typed(f"{name}{', causal' if causal else ''}, gradients", "trained(q, k, v)", "float16", **inputs)
+    return Row(found.group, found.name, found.inputs, found.expressions, None, {**found.names, "trained": setup})
+
+
 MATRIX, LINE, IMAGES = (8192, 4096), (1 << 25,), (32, 256, 56, 56)
 F = "lib.nn.functional"
 HEADS = dict.fromkeys("qkv", (8, 16, 1024, 64))
@@ -67,6 +83,8 @@ ROWS = [
     typed("attention bfloat16 (4, 16, 2048, 128)", ATTENTION, "bfloat16", **LONGER),
     typed("attention bfloat16 (4, 16, 2048, 128), causal", CAUSAL, "bfloat16", **LONGER),
     row("attention (8, 16, 512, 64)", ATTENTION, **FEWER),
+    *(gradients("attention float16 (8, 16, 1024, 64)", causal, **HEADS) for causal in (False, True)),
+    *(gradients("attention float16 (4, 16, 2048, 128)", causal, **LONGER) for causal in (False, True)),
     typed("max_pool2d float16", f"{F}.max_pool2d(a, 3, 2, 1)", "float16", a=(32, 64, 112, 112)),
     row("max_pool2d", f"{F}.max_pool2d(a, 3, 2, 1)", a=(32, 64, 112, 112)),
     row("avg_pool2d", f"{F}.avg_pool2d(a, 3, 2, 1)", a=(32, 64, 112, 112)),

@@ -16,6 +16,7 @@ of cuDNN. NVIDIA's wheels have to be importable (pip install .[cuda13]).
 import argparse
 import csv
 import ctypes
+import itertools
 import json
 import os
 import re
@@ -398,6 +399,19 @@ def compare_table(path, version, rows, devices):
     ]
 
 
+def refused_attention(name):
+    """Graphs of attention that cuDNN does not know for a GPU. Their code is compiled, and then wants the device."""
+    import devtensor as dt
+
+    query, key = (2, 8, 130, 64), (2, 4, 200, 64)
+    graphs = itertools.product(("the result", "the result, kept", "the gradient"), (False, True))
+    return [
+        f"attention on {name}: {graph}{', causal' if causal else ''}"
+        for kind, (graph, causal) in ((i // 2, pair) for i, pair in enumerate(graphs))
+        if not dt._C._test.describe_attention(properties(name), dt.float16, query, key, key, causal, kind)
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="store the table")
@@ -409,6 +423,7 @@ def main():
     devices = options.device or list(GPUS)
     load_driver()
     version, ncases, rows, gradients, wrong, summary = plan_all(devices, options.every)
+    wrong += refused_attention(devices[-1])
     for line in wrong[:40]:
         print("  " + line)
     print(f"cuDNN {version}: {ncases} convolutions, {len(rows)} lines of the table, {len(wrong)} against the rules")
