@@ -1,5 +1,6 @@
 """Everyday ops of sizes that fill a GPU, for `python -m benchmarks.survey`."""
 
+from . import attention_rows
 from .rows import Row, everywhere
 
 BOTH = ("devtensor", "torch")
@@ -27,18 +28,10 @@ def whole(shape, below):
 
 def gradients(name, causal, **inputs):
     """Of attention, forward and backward."""
-
-    def setup(lib):
-        def trained(q, k, v):
-            with lib.enable_grad():
-                leaves = [x.detach().requires_grad_() for x in (q, k, v)]
-                lib.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal).sum().backward()
-            return leaves[0].grad
-
-        return trained
-
-    found = typed(f"{name}{', causal' if causal else ''}, gradients", "trained(q, k, v)", "float16", **inputs)
-    return Row(found.group, found.name, found.inputs, found.expressions, None, {**found.names, "trained": setup})
+    title = f"{name}{', causal' if causal else ''}, gradients"
+    found = typed(title, f"trained(lib, q, k, v, {causal})", "float16", **inputs)
+    names = {**found.names, "trained": f"{attention_rows.HERE}.trained"}
+    return Row(found.group, title, found.inputs, found.expressions, None, names)
 
 
 MATRIX, LINE, IMAGES = (8192, 4096), (1 << 25,), (32, 256, 56, 56)
