@@ -268,10 +268,11 @@ typedef struct {
     bool bias, activation; /* in the same graph */
     bool unloadable;       /* an engine before it could not be loaded without the device */
 } cuda_conv_description;
-/* attention_plan.c: whether cuDNN plans that for such a device, up to the loading of its code: kind 0 the result, 1
- * with what its gradient needs, 2 the gradient; shapes are (batch, heads, length, size). */
+/* attention_plan.c: what cuDNN plans of that for such a device, up to the loading of its code: kind 0 the result, 1
+ * with what its gradient needs, 2 the gradient; shapes are (batch, heads, length, size). *plans: 0 none, 1 one for this
+ * shape, 2 one for all. */
 dt_status cuda_attention_describe(const char *json, size_t length, dt_dtype dtype, const int64_t query[4],
-                                  const int64_t key[4], const int64_t value[4], bool causal, int kind, bool *known,
+                                  const int64_t key[4], const int64_t value[4], bool causal, int kind, int *plans,
                                   dt_error *err) DT_MUST_CHECK;
 dt_status cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_t x[4],
                              const int64_t weight[4], bool has_bias, const dt_conv2d_params *params, bool channels_last,

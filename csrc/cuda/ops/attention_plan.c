@@ -19,18 +19,38 @@ cuda_attention_key_size(void)
 
 /* ---------------------------------------------------------------- plans */
 
-/* No plan is an answer, which is kept: the library has none for this shape or device. */
+/* The place for code that fits all shapes of a graph. */
 static dt_status
-make_plan(const conv_planner *planner, const attention_key *key, conv_plan **out, dt_error *err)
+open_kernels(const conv_planner *planner, const conv_graph *graph, dt_error *err)
+{
+    cuda_device *d = planner->device;
+    cudnnBackendDescriptor_t kernels = NULL;
+    const cudnnBackendDescriptor_t first = graph->parts[graph->nparts - 1];
+    CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR, &kernels));
+    dt_status rc =
+        CUDA_CALL(d, cudnnBackendSetAttribute,
+                  (kernels, CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &first));
+    if (rc == DT_OK) {
+        rc = CUDA_CALL(d, cudnnBackendFinalize, (kernels));
+    }
+    if (rc != DT_OK) {
+        (void)cu.cudnnBackendDestroyDescriptor(kernels);
+        return rc;
+    }
+    *planner->kernels = kernels;
+    return DT_OK;
+}
+
+/* p->plan stays NULL where the library has none. */
+static dt_status
+plan_graph(const conv_planner *planner, const attention_key *key, conv_plan *p, dt_error *err)
 {
     const conv_wish wish = {0, 0, cuda_workspace_limit(), true};
     conv_graph graph = {.nparts = 0};
-    conv_plan *p = dt_calloc(1, sizeof(*p));
-    if (p == NULL) {
-        return dt_fail_nomem(err, sizeof(*p));
-    }
-    p->device = planner->device;
     dt_status rc = cuda_attention_build(planner, key, &graph, err);
+    if (rc == DT_OK && planner->kernels != NULL && *planner->kernels == NULL) {
+        rc = open_kernels(planner, &graph, err);
+    }
     if (rc == DT_OK) {
         rc = cuda_graph_plan(planner, false, &graph, &wish, p, err);
     } else if (rc == DT_ECUDA && cuda_conv_refused(err->library_status)) {
@@ -40,6 +60,25 @@ make_plan(const conv_planner *planner, const attention_key *key, conv_plan **out
     if (rc == DT_OK && p->plan != NULL && p->workspace > wish.room) {
         (void)cu.cudnnBackendDestroyDescriptor(p->plan);
         p->plan = NULL;
+    }
+    return rc;
+}
+
+/* No plan is an answer, which is kept: the library has none for this shape or device. Code for all shapes is made once;
+ * code for one shape, where there is no other, is made for each. */
+static dt_status
+make_plan(conv_planner planner, const attention_key *key, conv_plan **out, dt_error *err)
+{
+    conv_plan *p = dt_calloc(1, sizeof(*p));
+    if (p == NULL) {
+        return dt_fail_nomem(err, sizeof(*p));
+    }
+    p->device = planner.device;
+    dt_status rc = plan_graph(&planner, key, p, err);
+    if (rc == DT_OK && p->plan == NULL && !p->squeezed && !p->unloadable) {
+        planner.kernels = NULL;
+        rc = plan_graph(&planner, key, p, err);
+        p->fallback = true;
     }
     if (rc != DT_OK) {
         cuda_conv_destroy(p);
@@ -56,8 +95,7 @@ find_plan(cuda_device *d, const attention_key *key, conv_plan **out, dt_error *e
     if (*out != NULL) {
         return DT_OK;
     }
-    const conv_planner planner = {d, d->dnn, NULL};
-    DT_TRY(make_plan(&planner, key, out, err));
+    DT_TRY(make_plan((conv_planner){d, d->dnn, NULL, &d->attention_kernels[key->kind]}, key, out, err));
     return cuda_cache_put(&d->attentions, key, *out, err);
 }
 
@@ -150,7 +188,7 @@ is_much(const attention_key *k)
 /* Of query, key, value and what has the shape of the result; whether that goes by cuDNN. */
 static bool
 make_key(int kind, const dt_array *query, const dt_array *key, const dt_array *value, const dt_array *result,
-         bool causal, attention_key *k)
+         const dt_attention_params *params, attention_key *k)
 {
     const dt_array *arrays[] = {query, key, value, result};
     const int operands[] = {ATTENTION_QUERY, ATTENTION_KEY, ATTENTION_VALUE,
@@ -158,8 +196,10 @@ make_key(int kind, const dt_array *query, const dt_array *key, const dt_array *v
     memset(k, 0, sizeof(*k));
     k->kind = kind;
     k->dtype = query->dtype;
-    k->causal = causal;
-    if (dt_itemsize((dt_dtype)query->dtype) != 2 || dt_array_numel(result) == 0 || dt_array_numel(key) == 0) {
+    k->causal = params->causal;
+    const bool scaled = params->scale > 0; /* the library's kernels scale what was the largest before */
+    if (!scaled || dt_itemsize((dt_dtype)query->dtype) != 2 || dt_array_numel(result) == 0 ||
+        dt_array_numel(key) == 0) {
         return false;
     }
     for (int i = 0; i < 4; i++) {
@@ -210,7 +250,7 @@ cuda_attention_graph(const dt_array *query, const dt_array *key, const dt_array 
     graph_pointers pointers = {.count = 0};
     const float scale = (float)params->scale;
     *made = false;
-    if (!make_key(ATTENTION_FORWARD, query, key, value, out, params->causal, &k)) {
+    if (!make_key(ATTENTION_FORWARD, query, key, value, out, params, &k)) {
         return DT_OK;
     }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
@@ -261,8 +301,7 @@ cuda_attention_grad(const dt_array *query, const dt_array *key, const dt_array *
     const float scale = (float)params->scale;
     cuda_temporary result = CUDA_TEMPORARY_EMPTY, columns = CUDA_TEMPORARY_EMPTY;
     *made = false;
-    if (!make_key(ATTENTION_GRADIENT, query, key, value, grad, params->causal, &k) ||
-        cuda_address(out) % CONV_ALIGNMENT != 0) {
+    if (!make_key(ATTENTION_GRADIENT, query, key, value, grad, params, &k) || cuda_address(out) % CONV_ALIGNMENT != 0) {
         return DT_OK;
     }
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
@@ -288,9 +327,10 @@ cuda_attention_grad(const dt_array *query, const dt_array *key, const dt_array *
 
 dt_status
 cuda_attention_describe(const char *json, size_t length, dt_dtype dtype, const int64_t query[4], const int64_t key[4],
-                        const int64_t value[4], bool causal, int kind, bool *known, dt_error *err)
+                        const int64_t value[4], bool causal, int kind, int *plans, dt_error *err)
 {
-    conv_planner planner = {NULL, NULL, NULL};
+    cudnnBackendDescriptor_t kernels = NULL;
+    conv_planner planner = {NULL, NULL, NULL, &kernels};
     conv_plan *p = NULL;
     attention_key k;
     memset(&k, 0, sizeof(k));
@@ -307,14 +347,17 @@ cuda_attention_describe(const char *json, size_t length, dt_dtype dtype, const i
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     dt_status rc = cuda_describe_device(json, length, &planner.properties, err);
     if (rc == DT_OK) {
-        rc = make_plan(&planner, &k, &p, err);
+        rc = make_plan(planner, &k, &p, err);
     }
     if (rc == DT_OK) {
-        *known = p->plan != NULL || p->unloadable;
+        *plans = p->plan == NULL && !p->unloadable ? 0 : p->fallback ? 1 : 2;
         cuda_conv_destroy(p);
     }
-    if (planner.properties != NULL) {
-        (void)cu.cudnnBackendDestroyDescriptor(planner.properties);
+    const cudnnBackendDescriptor_t made[] = {kernels, planner.properties};
+    for (int i = 0; i < 2; i++) {
+        if (made[i] != NULL) {
+            (void)cu.cudnnBackendDestroyDescriptor(made[i]);
+        }
     }
     return rc;
 }
