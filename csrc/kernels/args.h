@@ -159,13 +159,17 @@ enum { K_SORTED_TILES, K_SORTED_MERGE };
 /* Rows of n in order, k of each from `first` on; arrays of outer are x, out and indices. An item is an element as a
  * number, with its position: 8 bytes, or 16 for elements of 8. TILES sorts tiles of the rows, or, where 2**bits items
  * are less than a tile, several rows side by side, each with room for so many; MERGE makes runs of 2 * run items of
- * runs of run. The last launch writes results, not items. */
+ * runs of run. The last launch writes results, not items.
+ *
+ * k_select_rows takes the first k, or from `first` on one, of each of splits parts of a row, chunk items long; items
+ * are made of x, or read where from has an address. It searches, bits being those of a position, until no more than
+ * `room` of them can be it, which are sorted. */
 typedef struct {
     k_index outer;
     int64_t n, first, k, x_stride, out_stride, indices_stride;
     k_operand x, out, indices, from, to;
-    int64_t run;
-    int32_t bits, stage, descending, last;
+    int64_t run, splits, chunk;
+    int32_t bits, stage, descending, last, room;
 } k_sort_rows_args;
 
 typedef struct {

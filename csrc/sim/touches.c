@@ -333,6 +333,7 @@ static const struct {
     {"k_cummax_", of_scan},
     {"k_cummin_", of_scan},
     {"k_sort_rows_", of_sort_rows},
+    {"k_select_rows_", of_sort_rows},
     {"k_sort_", of_sort},
     {"k_depthwise_", of_depthwise},
     {"k_skinny_", of_skinny},

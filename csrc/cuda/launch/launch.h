@@ -18,6 +18,7 @@
     X(cummax)                                                                                                          \
     X(cummin)                                                                                                          \
     X(sort_rows)                                                                                                       \
+    X(select_rows)                                                                                                     \
     X(softmax_grad)                                                                                                    \
     X(normalize)                                                                                                       \
     X(normalize_grad)                                                                                                  \
