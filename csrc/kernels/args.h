@@ -375,11 +375,17 @@ typedef struct {
 
 #define K_ADD_CHUNK 128 /* keys that are added up one after the other */
 
+#define K_ADD_ROOM 32768  /* bytes of sums of a block */
+#define K_ADD_CLAIMS 2048 /* places in its table of who adds next */
+/* The most values of a block: what threads claim is a number of 24 bits that grows with them. */
+#define K_ADD_MOST (1 << 23)
+
 enum { K_ADD_COLUMNS, K_ADD_CHUNKS, K_ADD_REST };
 
 /* x += value where the selection says; x has the type that value is computed in. With COLUMNS a thread takes a column
  * of x and looks at all that may go there, in order: the last of the entries of the selection, so many (length) for
- * each. Else keys are the sorted places, in units of some elements, with the position in the selection in the lowest
+ * each. In k_add_together a block does so for `width` columns, and for `range` of the places of a column, which it
+ * holds. Else keys are the sorted places, in units of some elements, with the position in the selection in the lowest
  * bits; nowhere is the place of what is out of range. CHUNKS adds up the keys of one place, chunk by chunk: where they
  * begin to x, and in a chunk that they go on to in sums; REST adds those. Array 0 of an index is x, array 1 is value.
  */
@@ -387,8 +393,10 @@ typedef struct {
     k_selection by;
     k_index columns; /* CHUNKS and REST: keys by columns; array 2 is the number of the key */
     k_operand x, value, keys, sums;
-    int64_t length, ncolumns, numel, unit, nowhere;
-    int32_t bits;
+    int64_t length, ncolumns, numel, unit, nowhere; /* nowhere is also how many places there are */
+    int64_t range;
+    k_divisor by_width;
+    int32_t bits, width;
     int32_t stage;
 } k_scatter_add_args;
 

@@ -348,6 +348,7 @@ static const struct {
     {"k_gather_", of_gather},
     {"k_places_", of_places},
     {"k_scatter_add_", of_scatter_add},
+    {"k_add_together_", of_scatter_add},
     {"k_nonzero_", of_nonzero},
 #define DT_REDUCE(name, ...) {"k_" #name "_", of_reduce},
 #include "../core/reductions.def"

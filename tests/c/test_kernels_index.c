@@ -285,6 +285,25 @@ test_scatter_add(void)
         run_all("k_scatter_add_float32", &a, x, 60, "sums of columns");
         check(memcmp(x, want, 60) == 0, "sums by columns");
         check(wrong.any == (n > 1) && wrong.entry[5].index[0] == (n > 1 ? 5 : 0), "what is nowhere is reported");
+
+        for (int64_t i = 0; i < 3 * n; i++) { /* from here on the order of additions shows */
+            value[i] = (float)number();
+        }
+        memcpy(want, before, 60);
+        for (int64_t i = 0; i < n; i++) {
+            for (int c = 0; c < 3 && index[i] < 5; c++) {
+                want[index[i] * 3 + c] += value[i * 3 + c];
+            }
+        }
+        a.width = s % 3 + 1; /* blocks hold so many columns, and some places of each */
+        a.by_width = (k_divisor){a.width == 3 ? 1431655766 : 1, a.width == 3 ? 2 : a.width - 1};
+        a.range = s % 2 ? 2 : 5;
+        a.by.selector[0].stride = 1;
+        memcpy(x, before, 60);
+        wrong = (k_reports){0};
+        run_all("k_add_together_float32", &a, x, 60, "sums by blocks");
+        check(memcmp(x, want, 60) == 0, "sums by blocks that hold columns");
+        check(wrong.any == (n > 1), "what is nowhere is reported by blocks");
         free(value);
         free(x);
         free(want);

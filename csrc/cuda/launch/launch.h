@@ -50,6 +50,7 @@
     X(places)                                                                                                          \
     X(sort)                                                                                                            \
     X(scatter_add)                                                                                                     \
+    X(add_together)                                                                                                    \
     X(nonzero)
 
 typedef enum {
