@@ -154,7 +154,10 @@ typedef struct {
 
 #define K_SORTED_TILE 2048 /* items that a block sorts at a time */
 
+#define K_RADIX_BITS 8 /* of a digit */
+
 enum { K_SORTED_TILES, K_SORTED_MERGE };
+enum { K_RADIX_COUNT, K_RADIX_SUM, K_RADIX_MOVE };
 
 /* Rows of n in order, k of each from `first` on; arrays of outer are x, out and indices. An item is an element as a
  * number, with its position: 8 bytes, or 16 for elements of 8. TILES sorts tiles of the rows, or, where 2**bits items
@@ -163,11 +166,14 @@ enum { K_SORTED_TILES, K_SORTED_MERGE };
  *
  * k_select_rows takes the first k, or from `first` on one, of each of splits parts of a row, chunk items long; items
  * are made of x, or read where from has an address. It searches, bits being those of a position, until no more than
- * `room` of them can be it, which are sorted. */
+ * `room` of them can be it, which are sorted.
+ *
+ * k_radix_rows sorts by the digit from bit `bits` of a key on, from items or x: COUNT writes how many of each tile have
+ * each digit, SUM makes sums over tiles of it, MOVE writes items, or in the last pass results. */
 typedef struct {
     k_index outer;
     int64_t n, first, k, x_stride, out_stride, indices_stride;
-    k_operand x, out, indices, from, to;
+    k_operand x, out, indices, from, to, counts;
     int64_t run, splits, chunk;
     int32_t bits, stage, descending, last, room;
 } k_sort_rows_args;

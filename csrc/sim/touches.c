@@ -160,6 +160,7 @@ of_sort_rows(list *l, const void *args)
     writes(l, &a->out);
     writes(l, &a->indices);
     writes(l, &a->to);
+    writes(l, &a->counts);
 }
 
 static void
@@ -334,6 +335,7 @@ static const struct {
     {"k_cummin_", of_scan},
     {"k_sort_rows_", of_sort_rows},
     {"k_select_rows_", of_sort_rows},
+    {"k_radix_rows_", of_sort_rows},
     {"k_sort_", of_sort},
     {"k_depthwise_", of_depthwise},
     {"k_skinny_", of_skinny},

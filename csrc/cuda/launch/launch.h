@@ -19,6 +19,7 @@
     X(cummin)                                                                                                          \
     X(sort_rows)                                                                                                       \
     X(select_rows)                                                                                                     \
+    X(radix_rows)                                                                                                      \
     X(softmax_grad)                                                                                                    \
     X(normalize)                                                                                                       \
     X(normalize_grad)                                                                                                  \

@@ -1,5 +1,6 @@
-/* sort.c: rows in order: tiles of them in one launch, then a launch for each doubling of what is sorted. Where few
- * elements are wanted they are selected instead, long rows part by part, then from what the parts gave. */
+/* sort.c: rows in order: tiles of them in one launch, then a launch for each doubling of what is sorted, or for long
+ * rows three for each byte of an element. Where few elements are wanted they are selected instead, long rows part by
+ * part, then from what the parts gave. */
 #include "../memory/memory.h"
 #include "ops.h"
 #include "selection.h"
@@ -53,6 +54,27 @@ select_rows(cuda_device *d, CUfunction function, int64_t words, k_sort_rows_args
 
 /* ---------------------------------------------------------------- all of each row */
 
+#define RADIX_FEWEST 8192 /* elements of a row, for each of their bytes, that merges are slower for than passes */
+
+/* items: none for elements of one byte. */
+static dt_status
+sort_digits(cuda_device *d, CUfunction function, int64_t itemsize, k_sort_rows_args *args,
+            const cuda_temporary items[2], dt_error *err)
+{
+    const int64_t rows = args->outer.numel, tiles = (args->n - 1) / K_SORTED_TILE + 1;
+    for (int64_t pass = 0; pass < itemsize; pass++) {
+        args->bits = (int32_t)pass * K_RADIX_BITS;
+        args->last = pass == itemsize - 1;
+        args->to = args->last ? (k_operand){0} : cuda_operand(&items[pass % 2].array);
+        for (args->stage = K_RADIX_COUNT; args->stage <= K_RADIX_MOVE; args->stage++) {
+            const int64_t blocks = args->stage == K_RADIX_SUM ? rows << K_RADIX_BITS : rows * tiles;
+            DT_TRY(cuda_launch_blocks(d, function, blocks, args, err));
+        }
+        args->from = args->to;
+    }
+    return DT_OK;
+}
+
 static dt_status
 merge_tiles(cuda_device *d, CUfunction function, k_sort_rows_args *args, const cuda_temporary items[2], dt_error *err)
 {
@@ -99,8 +121,8 @@ cuda_sort(const dt_array *x, bool descending, int64_t first, dt_array *out, dt_a
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     cuda_walk_logical(&outer, 0, last, 3, arrays);
     cuda_index(&args.outer, &outer);
-    const bool few = selects(outer.numel, &args);
-    const cuda_kernel kernel = few ? CUDA_KERNEL_select_rows : CUDA_KERNEL_sort_rows;
+    const bool few = selects(outer.numel, &args), digits = !few && args.n >= RADIX_FEWEST * itemsize;
+    const cuda_kernel kernel = few ? CUDA_KERNEL_select_rows : digits ? CUDA_KERNEL_radix_rows : CUDA_KERNEL_sort_rows;
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)x->dtype, &function, err));
     if (few) {
         return select_rows(d, function, itemsize == 8 ? 2 : 1, &args, err);
@@ -112,13 +134,21 @@ cuda_sort(const dt_array *x, bool descending, int64_t first, dt_array *out, dt_a
         args.last = 1;
         return cuda_launch_blocks(d, function, (outer.numel - 1) / (K_SORTED_TILE >> args.bits) + 1, &args, err);
     }
-    cuda_temporary items[2];
+    cuda_temporary items[2], counts = CUDA_TEMPORARY_EMPTY;
     items[0] = items[1] = CUDA_TEMPORARY_EMPTY;
     const int64_t words = outer.numel * args.n * (itemsize == 8 ? 2 : 1);
-    dt_status rc = cuda_vector_init(&items[0], d, words, err);
-    rc = rc == DT_OK ? cuda_vector_init(&items[1], d, words, err) : rc;
-    rc = rc == DT_OK ? merge_tiles(d, function, &args, items, err) : rc;
+    dt_status rc = itemsize > 1 || !digits ? cuda_vector_init(&items[0], d, words, err) : DT_OK;
+    rc = rc == DT_OK && (itemsize > 2 || !digits) ? cuda_vector_init(&items[1], d, words, err) : rc;
+    if (rc == DT_OK && digits) {
+        const int64_t tiles = (args.n - 1) / K_SORTED_TILE + 1;
+        rc = cuda_vector_init(&counts, d, (outer.numel << K_RADIX_BITS) * (tiles + 1), err);
+        args.counts = rc == DT_OK ? cuda_operand(&counts.array) : args.counts;
+        rc = rc == DT_OK ? sort_digits(d, function, itemsize, &args, items, err) : rc;
+    } else if (rc == DT_OK) {
+        rc = merge_tiles(d, function, &args, items, err);
+    }
     cuda_temporary_clear(&items[0]);
     cuda_temporary_clear(&items[1]);
+    cuda_temporary_clear(&counts);
     return rc;
 }
