@@ -362,18 +362,11 @@ typedef struct {
     int32_t stage;
 } k_places_args;
 
-#define K_SORT_BITS 4
-#define K_SORT_DIGITS 16
-#define K_SORT_TILE 4096 /* keys of a block */
-
-enum { K_SORT_COUNT, K_SORT_SUM, K_SORT_MOVE };
-
-/* A pass of a stable sort, by the K_SORT_BITS bits from shift on. COUNT writes how many keys of each tile have each
- * digit, digit after digit; SUM makes sums of it that go up to the entry; MOVE writes the keys to where theirs begin.
- * In the first pass keys are places, or -1 for nowhere, and get their position as the lowest bits. */
+/* A pass of a stable sort, by the K_RADIX_BITS bits from shift on, in stages as those of k_radix_rows. In the first
+ * pass keys are places, or -1 for nowhere, and get their position as the lowest bits. */
 typedef struct {
     k_operand keys, sorted, counts;
-    int64_t numel, tiles, nowhere;
+    int64_t numel, nowhere;
     int32_t shift, bits; /* bits of a position */
     int32_t first;
     int32_t stage;

@@ -11,8 +11,6 @@
 #define FEW 128           /* elements that may meet in a place */
 #define MANY_COLUMNS 8192 /* enough threads that sorting more keys than one of them goes over costs more */
 
-_Static_assert(K_SORT_TILE % CUDA_THREADS == 0 && K_SORT_DIGITS == 1 << K_SORT_BITS, "lanes share a tile evenly");
-
 /* ---------------------------------------------------------------- the order of dimensions */
 
 /* The operands with some dimensions, from `columns` on, last. */
@@ -211,14 +209,14 @@ sort_keys(cuda_device *d, const key_form *form, int64_t n, const cuda_temporary 
     CUfunction function;
     k_sort_args args = {.numel = n, .bits = form->position_bits, .nowhere = form->reach, .first = 1};
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_sort, DT_INT64, &function, err));
-    args.tiles = (n - 1) / K_SORT_TILE + 1;
     args.counts = cuda_operand(&counts->array);
-    for (int bit = 0; bit < form->place_bits; bit += K_SORT_BITS) {
+    for (int bit = 0; bit < form->place_bits; bit += K_RADIX_BITS) {
         args.shift = form->position_bits + bit;
         args.keys = cuda_operand(&from->array);
         args.sorted = cuda_operand(&to->array);
-        for (args.stage = K_SORT_COUNT; args.stage <= K_SORT_MOVE; args.stage++) {
-            DT_TRY(cuda_launch_blocks(d, function, args.stage == K_SORT_SUM ? 1 : args.tiles, &args, err));
+        for (args.stage = K_RADIX_COUNT; args.stage <= K_RADIX_MOVE; args.stage++) {
+            const int64_t blocks = args.stage == K_RADIX_SUM ? 1 << K_RADIX_BITS : (n - 1) / K_SORTED_TILE + 1;
+            DT_TRY(cuda_launch_blocks(d, function, blocks, &args, err));
         }
         args.first = 0;
         *sorted = to;
@@ -275,11 +273,11 @@ add_by_places(cuda_device *d, const job *j, const key_form *form, dt_error *err)
     const cuda_temporary *sorted = NULL;
     cuda_temporary places = CUDA_TEMPORARY_EMPTY, spare = CUDA_TEMPORARY_EMPTY;
     cuda_temporary counts = CUDA_TEMPORARY_EMPTY, sums = CUDA_TEMPORARY_EMPTY;
-    const int64_t tiles = (j->numel - 1) / K_SORT_TILE + 1, chunks = (j->numel - 1) / K_ADD_CHUNK + 1;
+    const int64_t tiles = (j->numel - 1) / K_SORTED_TILE + 1, chunks = (j->numel - 1) / K_ADD_CHUNK + 1;
     const dt_array partial = {.ndim = 2, .shape = {chunks, j->ncolumns}};
     dt_status rc = cuda_vector_init(&places, d, j->numel, err);
     rc = rc == DT_OK ? cuda_vector_init(&spare, d, j->numel, err) : rc;
-    rc = rc == DT_OK ? cuda_vector_init(&counts, d, K_SORT_DIGITS * tiles + 1, err) : rc;
+    rc = rc == DT_OK ? cuda_vector_init(&counts, d, (tiles + 1) << K_RADIX_BITS, err) : rc;
     rc = rc == DT_OK ? cuda_temporary_init(&sums, d, &partial, (dt_dtype)j->x.dtype, err) : rc;
     rc = rc == DT_OK ? find_places(d, j, form, &places, err) : rc;
     rc = rc == DT_OK ? sort_keys(d, form, j->numel, &places, &spare, &counts, &sorted, err) : rc;
