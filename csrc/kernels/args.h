@@ -157,7 +157,7 @@ typedef struct {
 #define K_RADIX_BITS 8 /* of a digit */
 
 enum { K_SORTED_TILES, K_SORTED_MERGE };
-enum { K_RADIX_COUNT, K_RADIX_SUM, K_RADIX_MOVE };
+enum { K_RADIX_COUNT, K_RADIX_SUM, K_RADIX_MOVE, K_RADIX_VARIES };
 
 /* Rows of n in order, k of each from `first` on; arrays of outer are x, out and indices. An item is an element as a
  * number, with its position: 8 bytes, or 16 for elements of 8. TILES sorts tiles of the rows, or, where 2**bits items
@@ -168,12 +168,14 @@ enum { K_RADIX_COUNT, K_RADIX_SUM, K_RADIX_MOVE };
  * are made of x, or read where from has an address. It searches, bits being those of a position, until no more than
  * `room` of them can be it, which are sorted.
  *
- * k_radix_rows sorts by the digit from bit `bits` of a key on, from items or x: COUNT writes how many of each tile have
- * each digit, SUM makes sums over tiles of it, MOVE writes items, or in the last pass results. */
+ * k_radix_rows sorts by the digit from bit `bits` of a key on: COUNT writes how many of each tile have each digit, SUM
+ * makes sums over tiles of it, MOVE writes items, or in the last pass results. Items go from x to `from`, then to and
+ * fro between that and `to`. Where varies has an address, VARIES comes first and writes 1 there for each digit of a
+ * row, 8 of them, that is not the same in all its keys; but for the last one the others are passed over. */
 typedef struct {
     k_index outer;
     int64_t n, first, k, x_stride, out_stride, indices_stride;
-    k_operand x, out, indices, from, to, counts;
+    k_operand x, out, indices, from, to, counts, varies;
     int64_t run, splits, chunk;
     int32_t bits, stage, descending, last, room;
 } k_sort_rows_args;

@@ -43,20 +43,25 @@ k_radix_counts(const k_radix *r, int64_t *counts, int64_t row, int64_t tiles, in
     DT_SYNC();
 }
 
-/* Counts become sums of those of the tiles before. */
+/* Counts become sums of those of the tiles before, in rows for which every eighth of counted is not 0; NULL: all. */
 DT_DEVICE void
-k_radix_sums(k_radix *r, int64_t *counts, int64_t rows, int64_t tiles)
+k_radix_sums(k_radix *r, int64_t *counts, int64_t rows, int64_t tiles, const uint64_t *counted)
 {
     if (tiles > K_RADIX_FEW) {
         DT_ROLLED DT_FOR_BLOCKS(b, rows * K_RADIX_DIGITS)
         {
-            k_sum_all(counts + b * (tiles + 1), tiles, r->sums);
+            if (!counted || counted[b / K_RADIX_DIGITS * 8]) {
+                k_sum_all(counts + b * (tiles + 1), tiles, r->sums);
+            }
         }
         return;
     }
     DT_ROLLED DT_FOR(i, rows * K_RADIX_DIGITS)
     {
         int64_t *own = counts + i * (tiles + 1), sum = 0;
+        if (counted && !counted[i / K_RADIX_DIGITS * 8]) {
+            continue;
+        }
         for (int64_t tile = 0; tile <= tiles; tile++) {
             const int64_t count = tile < tiles ? own[tile] : 0;
             own[tile] = sum;

@@ -35,7 +35,7 @@ K_KERNEL(k_sort_int64, k_sort_args, a)
     int64_t *counts = DT_GLOBAL(int64_t, a.counts.address, a.counts.nbytes);
     const int64_t tiles = (a.numel - 1) / K_SORTED_TILE + 1;
     if (a.stage == K_RADIX_SUM) {
-        k_radix_sums(&radix, counts, 1, tiles);
+        k_radix_sums(&radix, counts, 1, tiles, 0);
         return;
     }
     const int moves = a.stage == K_RADIX_MOVE;

@@ -17,12 +17,17 @@
 #define DT_EACH "../kernels/sort_rows.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH
+
+#undef DT_ROOM
+#define DT_ROOM , 4 /* blocks a multiprocessor: loads in flight */
 #define DT_EACH "../kernels/select_rows.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH
 #define DT_EACH "../kernels/radix_rows.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH
+#undef DT_ROOM
+#define DT_ROOM
 
 #undef K_POSITION_BITS
 #undef K_WORDS

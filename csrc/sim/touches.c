@@ -160,7 +160,16 @@ of_sort_rows(list *l, const void *args)
     writes(l, &a->out);
     writes(l, &a->indices);
     writes(l, &a->to);
+}
+
+static void
+of_radix_rows(list *l, const void *args)
+{
+    const k_sort_rows_args *a = args;
+    of_sort_rows(l, args);
+    writes(l, &a->from);
     writes(l, &a->counts);
+    writes(l, &a->varies);
 }
 
 static void
@@ -335,7 +344,7 @@ static const struct {
     {"k_cummin_", of_scan},
     {"k_sort_rows_", of_sort_rows},
     {"k_select_rows_", of_sort_rows},
-    {"k_radix_rows_", of_sort_rows},
+    {"k_radix_rows_", of_radix_rows},
     {"k_sort_", of_sort},
     {"k_depthwise_", of_depthwise},
     {"k_skinny_", of_skinny},

@@ -4,6 +4,7 @@
 #include "../memory/memory.h"
 #include "ops.h"
 #include "selection.h"
+#include "../streams/stream.h"
 
 /* ---------------------------------------------------------------- a few of each row */
 
@@ -56,23 +57,49 @@ select_rows(cuda_device *d, CUfunction function, int64_t words, k_sort_rows_args
 
 #define RADIX_FEWEST 8192 /* elements of a row, for each of their bytes, that merges are slower for than passes */
 
-/* items: none for elements of one byte. */
+/* Places of digits that are the same in all of a row, as the upper ones of small whole numbers, are found first where
+ * there are many digits. */
 static dt_status
-sort_digits(cuda_device *d, CUfunction function, int64_t itemsize, k_sort_rows_args *args,
-            const cuda_temporary items[2], dt_error *err)
+sort_digits(cuda_device *d, CUfunction function, int64_t itemsize, k_sort_rows_args *args, dt_error *err)
 {
     const int64_t rows = args->outer.numel, tiles = (args->n - 1) / K_SORTED_TILE + 1;
+    if (args->varies.address != 0) {
+        DT_COUNT(launches, 1);
+        DT_TRY(CUDA_CALL(d, cuMemsetD8Async,
+                         ((CUdeviceptr)args->varies.address, 0, (size_t)args->varies.nbytes, cuda_stream(d))));
+        args->stage = K_RADIX_VARIES;
+        DT_TRY(cuda_launch_blocks(d, function, rows * tiles, args, err));
+    }
     for (int64_t pass = 0; pass < itemsize; pass++) {
         args->bits = (int32_t)pass * K_RADIX_BITS;
         args->last = pass == itemsize - 1;
-        args->to = args->last ? (k_operand){0} : cuda_operand(&items[pass % 2].array);
         for (args->stage = K_RADIX_COUNT; args->stage <= K_RADIX_MOVE; args->stage++) {
             const int64_t blocks = args->stage == K_RADIX_SUM ? rows << K_RADIX_BITS : rows * tiles;
             DT_TRY(cuda_launch_blocks(d, function, blocks, args, err));
         }
-        args->from = args->to;
     }
     return DT_OK;
+}
+
+/* Passes over digits; items are none for elements of one byte. */
+static dt_status
+sort_by_digits(cuda_device *d, CUfunction function, int64_t itemsize, k_sort_rows_args *args,
+               const cuda_temporary items[2], dt_error *err)
+{
+    const int64_t rows = args->outer.numel, tiles = (args->n - 1) / K_SORTED_TILE + 1;
+    cuda_temporary counts = CUDA_TEMPORARY_EMPTY, varies = CUDA_TEMPORARY_EMPTY;
+    dt_status rc = cuda_vector_init(&counts, d, (rows << K_RADIX_BITS) * (tiles + 1), err);
+    rc = rc == DT_OK && itemsize == 8 ? cuda_vector_init(&varies, d, rows * 8, err) : rc;
+    if (rc == DT_OK) {
+        args->from = cuda_operand(&items[0].array);
+        args->to = cuda_operand(&items[1].array);
+        args->counts = cuda_operand(&counts.array);
+        args->varies = cuda_operand(&varies.array);
+        rc = sort_digits(d, function, itemsize, args, err);
+    }
+    cuda_temporary_clear(&counts);
+    cuda_temporary_clear(&varies);
+    return rc;
 }
 
 static dt_status
@@ -134,21 +161,16 @@ cuda_sort(const dt_array *x, bool descending, int64_t first, dt_array *out, dt_a
         args.last = 1;
         return cuda_launch_blocks(d, function, (outer.numel - 1) / (K_SORTED_TILE >> args.bits) + 1, &args, err);
     }
-    cuda_temporary items[2], counts = CUDA_TEMPORARY_EMPTY;
+    cuda_temporary items[2];
     items[0] = items[1] = CUDA_TEMPORARY_EMPTY;
     const int64_t words = outer.numel * args.n * (itemsize == 8 ? 2 : 1);
     dt_status rc = itemsize > 1 || !digits ? cuda_vector_init(&items[0], d, words, err) : DT_OK;
     rc = rc == DT_OK && (itemsize > 2 || !digits) ? cuda_vector_init(&items[1], d, words, err) : rc;
-    if (rc == DT_OK && digits) {
-        const int64_t tiles = (args.n - 1) / K_SORTED_TILE + 1;
-        rc = cuda_vector_init(&counts, d, (outer.numel << K_RADIX_BITS) * (tiles + 1), err);
-        args.counts = rc == DT_OK ? cuda_operand(&counts.array) : args.counts;
-        rc = rc == DT_OK ? sort_digits(d, function, itemsize, &args, items, err) : rc;
-    } else if (rc == DT_OK) {
-        rc = merge_tiles(d, function, &args, items, err);
+    if (rc == DT_OK) {
+        rc = digits ? sort_by_digits(d, function, itemsize, &args, items, err)
+                    : merge_tiles(d, function, &args, items, err);
     }
     cuda_temporary_clear(&items[0]);
     cuda_temporary_clear(&items[1]);
-    cuda_temporary_clear(&counts);
     return rc;
 }
