@@ -491,7 +491,7 @@ TEST_SELECT(uint8_t)
                                   .descending = descending};                                                           \
             if (a.varies.address) {                                                                                    \
                 a.stage = K_RADIX_VARIES;                                                                              \
-                run_all(name, &a, varies, sizeof(varies), "which digits vary");                                       \
+                run_all(name, &a, varies, sizeof(varies), "which digits vary");                                        \
             }                                                                                                          \
             for (int pass = 0; pass < (int)sizeof(T); pass++) {                                                        \
                 a.bits = 8 * pass;                                                                                     \
