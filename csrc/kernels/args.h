@@ -154,18 +154,30 @@ typedef struct {
 
 #define K_SORTED_TILE 2048 /* items that a block sorts at a time */
 
+#define K_RADIX_BITS 8 /* of a digit */
+
 enum { K_SORTED_TILES, K_SORTED_MERGE };
+enum { K_RADIX_COUNT, K_RADIX_SUM, K_RADIX_MOVE, K_RADIX_VARIES };
 
 /* Rows of n in order, k of each from `first` on; arrays of outer are x, out and indices. An item is an element as a
  * number, with its position: 8 bytes, or 16 for elements of 8. TILES sorts tiles of the rows, or, where 2**bits items
  * are less than a tile, several rows side by side, each with room for so many; MERGE makes runs of 2 * run items of
- * runs of run. The last launch writes results, not items. */
+ * runs of run. The last launch writes results, not items.
+ *
+ * k_select_rows takes the first k, or from `first` on one, of each of splits parts of a row, chunk items long; items
+ * are made of x, or read where from has an address. It searches, bits being those of a position, until no more than
+ * `room` of them can be it, which are sorted.
+ *
+ * k_radix_rows sorts by the digit from bit `bits` of a key on: COUNT writes how many of each tile have each digit, SUM
+ * makes sums over tiles of it, MOVE writes items, or in the last pass results. Items go from x to `from`, then to and
+ * fro between that and `to`. Where varies has an address, VARIES comes first and writes 1 there for each digit of a
+ * row, 8 of them, that is not the same in all its keys; but for the last one the others are passed over. */
 typedef struct {
     k_index outer;
     int64_t n, first, k, x_stride, out_stride, indices_stride;
-    k_operand x, out, indices, from, to;
-    int64_t run;
-    int32_t bits, stage, descending, last;
+    k_operand x, out, indices, from, to, counts, varies;
+    int64_t run, splits, chunk;
+    int32_t bits, stage, descending, last, room;
 } k_sort_rows_args;
 
 typedef struct {
@@ -352,18 +364,11 @@ typedef struct {
     int32_t stage;
 } k_places_args;
 
-#define K_SORT_BITS 4
-#define K_SORT_DIGITS 16
-#define K_SORT_TILE 4096 /* keys of a block */
-
-enum { K_SORT_COUNT, K_SORT_SUM, K_SORT_MOVE };
-
-/* A pass of a stable sort, by the K_SORT_BITS bits from shift on. COUNT writes how many keys of each tile have each
- * digit, digit after digit; SUM makes sums of it that go up to the entry; MOVE writes the keys to where theirs begin.
- * In the first pass keys are places, or -1 for nowhere, and get their position as the lowest bits. */
+/* A pass of a stable sort, by the K_RADIX_BITS bits from shift on, in stages as those of k_radix_rows. In the first
+ * pass keys are places, or -1 for nowhere, and get their position as the lowest bits. */
 typedef struct {
     k_operand keys, sorted, counts;
-    int64_t numel, tiles, nowhere;
+    int64_t numel, nowhere;
     int32_t shift, bits; /* bits of a position */
     int32_t first;
     int32_t stage;
@@ -371,11 +376,17 @@ typedef struct {
 
 #define K_ADD_CHUNK 128 /* keys that are added up one after the other */
 
+#define K_ADD_ROOM 32768  /* bytes of sums of a block */
+#define K_ADD_CLAIMS 2048 /* places in its table of who adds next */
+/* The most values of a block: what threads claim is a number of 24 bits that grows with them. */
+#define K_ADD_MOST (1 << 23)
+
 enum { K_ADD_COLUMNS, K_ADD_CHUNKS, K_ADD_REST };
 
 /* x += value where the selection says; x has the type that value is computed in. With COLUMNS a thread takes a column
  * of x and looks at all that may go there, in order: the last of the entries of the selection, so many (length) for
- * each. Else keys are the sorted places, in units of some elements, with the position in the selection in the lowest
+ * each. In k_add_together a block does so for `width` columns, and for `range` of the places of a column, which it
+ * holds. Else keys are the sorted places, in units of some elements, with the position in the selection in the lowest
  * bits; nowhere is the place of what is out of range. CHUNKS adds up the keys of one place, chunk by chunk: where they
  * begin to x, and in a chunk that they go on to in sums; REST adds those. Array 0 of an index is x, array 1 is value.
  */
@@ -383,8 +394,10 @@ typedef struct {
     k_selection by;
     k_index columns; /* CHUNKS and REST: keys by columns; array 2 is the number of the key */
     k_operand x, value, keys, sums;
-    int64_t length, ncolumns, numel, unit, nowhere;
-    int32_t bits;
+    int64_t length, ncolumns, numel, unit, nowhere; /* nowhere is also how many places there are */
+    int64_t range;
+    k_divisor by_width;
+    int32_t bits, width;
     int32_t stage;
 } k_scatter_add_args;
 

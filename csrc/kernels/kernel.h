@@ -40,6 +40,9 @@
 #define DT_ATOMIC_CAS(p, expected, value)                                                                              \
     ((uint64_t)atomicCAS((unsigned long long *)(p), (unsigned long long)(expected), (unsigned long long)(value)))
 #define DT_ATOMIC_MAX(p, value) ((uint64_t)atomicMax((unsigned long long *)(p), (unsigned long long)(value)))
+/* The same for a uint32_t that threads of a block share: one more, and the larger of the two. */
+#define DT_ATOMIC_COUNT(p) ((uint32_t)atomicAdd((unsigned *)(p), 1u))
+#define DT_ATOMIC_MAX_32(p, value) ((uint32_t)atomicMax((unsigned *)(p), (unsigned)(value)))
 #define DT_DEVICE static __device__ __forceinline__
 #define DT_DEVICE_RARE static __device__ __noinline__ /* keeps kernels small */
 #define DT_ALIGNAS(n) alignas(n)
@@ -108,6 +111,21 @@ dt_atomic_max(uint64_t *p, uint64_t value)
     *p = seen > value ? seen : value;
     return seen;
 }
+static inline uint32_t
+dt_atomic_count(uint32_t *p)
+{
+    return (*p)++;
+}
+
+static inline uint32_t
+dt_atomic_max_32(uint32_t *p, uint32_t value)
+{
+    uint32_t seen = *p;
+    *p = seen > value ? seen : value;
+    return seen;
+}
+#define DT_ATOMIC_COUNT(p) dt_atomic_count(p)
+#define DT_ATOMIC_MAX_32(p, value) dt_atomic_max_32(p, value)
 #define DT_ATOMIC_CAS(p, expected, value) dt_atomic_cas(p, expected, value)
 #define DT_ATOMIC_MAX(p, value) dt_atomic_max(p, value)
 #define DT_DEVICE static inline

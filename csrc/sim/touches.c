@@ -163,6 +163,16 @@ of_sort_rows(list *l, const void *args)
 }
 
 static void
+of_radix_rows(list *l, const void *args)
+{
+    const k_sort_rows_args *a = args;
+    of_sort_rows(l, args);
+    writes(l, &a->from);
+    writes(l, &a->counts);
+    writes(l, &a->varies);
+}
+
+static void
 of_pool2d(list *l, const void *args)
 {
     const k_pool2d_args *a = args;
@@ -333,6 +343,8 @@ static const struct {
     {"k_cummax_", of_scan},
     {"k_cummin_", of_scan},
     {"k_sort_rows_", of_sort_rows},
+    {"k_select_rows_", of_sort_rows},
+    {"k_radix_rows_", of_radix_rows},
     {"k_sort_", of_sort},
     {"k_depthwise_", of_depthwise},
     {"k_skinny_", of_skinny},
@@ -347,6 +359,7 @@ static const struct {
     {"k_gather_", of_gather},
     {"k_places_", of_places},
     {"k_scatter_add_", of_scatter_add},
+    {"k_add_together_", of_scatter_add},
     {"k_nonzero_", of_nonzero},
 #define DT_REDUCE(name, ...) {"k_" #name "_", of_reduce},
 #include "../core/reductions.def"

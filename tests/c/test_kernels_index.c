@@ -185,39 +185,38 @@ test_places(void)
 static void
 test_sort(void)
 {
-    static const int64_t lengths[] = {1, 15, 4095, 4096, 4097, 9000};
+    static const int64_t lengths[] = {1, 15, 2047, 2048, 2049, 140000};
     for (int s = 0; s < 6; s++) {
-        const int64_t n = lengths[s], tiles = (n - 1) / K_SORT_TILE + 1, reach = 200,
-                      entries = K_SORT_DIGITS * tiles + 1;
+        const int64_t n = lengths[s], tiles = (n - 1) / K_SORTED_TILE + 1, reach = 20000,
+                      entries = K_RADIX_DIGITS * (tiles + 1);
         int64_t *places = calloc((size_t)n, 8), *counts = calloc((size_t)entries, 8);
         uint64_t *keys[2] = {calloc((size_t)n, 8), calloc((size_t)n, 8)};
         for (int64_t i = 0; i < n; i++) {
             places[i] = i % 17 == 3 ? -1 : i * 7919 % reach;
         }
-        k_sort_args a = {.keys = operand(places),
-                         .counts = operand(counts),
-                         .numel = n,
-                         .tiles = tiles,
-                         .nowhere = reach,
-                         .bits = POSITION_BITS,
-                         .first = 1};
+        k_sort_args a = {
+            .keys = operand(places), .counts = operand(counts), .numel = n, .nowhere = reach, .bits = 18, .first = 1};
         for (int pass = 0; pass < 2; pass++) {
-            a.shift = POSITION_BITS + pass * K_SORT_BITS;
+            a.shift = 18 + pass * K_RADIX_BITS;
             a.sorted = operand(keys[pass]);
-            a.stage = K_SORT_COUNT;
+            a.stage = K_RADIX_COUNT;
             run_all("k_sort_int64", &a, counts, (size_t)entries * 8, "counts of digits");
-            a.stage = K_SORT_SUM;
+            a.stage = K_RADIX_SUM;
             run_all("k_sort_int64", &a, counts, (size_t)entries * 8, "sums over digits");
-            a.stage = K_SORT_MOVE;
+            a.stage = K_RADIX_MOVE;
             run_all("k_sort_int64", &a, keys[pass], (size_t)n * 8, "keys of a pass");
             a.keys = a.sorted;
             a.first = 0;
         }
-        int right = counts[entries - 1] == n;
+        int64_t counted = 0;
+        for (int d = 0; d < K_RADIX_DIGITS; d++) {
+            counted += counts[k_radix_at(0, tiles, d, tiles)];
+        }
+        int right = counted == n;
         for (int64_t i = 0; i < n; i++) {
-            const int64_t position = (int64_t)(keys[1][i] & ((1 << POSITION_BITS) - 1));
+            const int64_t position = (int64_t)(keys[1][i] & ((1 << 18) - 1));
             const int64_t place = places[position] < 0 ? reach : places[position];
-            right = right && (int64_t)(keys[1][i] >> POSITION_BITS) == place && (i == 0 || keys[1][i - 1] < keys[1][i]);
+            right = right && (int64_t)(keys[1][i] >> 18) == place && (i == 0 || keys[1][i - 1] < keys[1][i]);
         }
         check(right, "sorted places, equal ones by their positions");
         free(places);
@@ -285,6 +284,25 @@ test_scatter_add(void)
         run_all("k_scatter_add_float32", &a, x, 60, "sums of columns");
         check(memcmp(x, want, 60) == 0, "sums by columns");
         check(wrong.any == (n > 1) && wrong.entry[5].index[0] == (n > 1 ? 5 : 0), "what is nowhere is reported");
+
+        for (int64_t i = 0; i < 3 * n; i++) { /* from here on the order of additions shows */
+            value[i] = (float)number();
+        }
+        memcpy(want, before, 60);
+        for (int64_t i = 0; i < n; i++) {
+            for (int c = 0; c < 3 && index[i] < 5; c++) {
+                want[index[i] * 3 + c] += value[i * 3 + c];
+            }
+        }
+        a.width = s % 3 + 1; /* blocks hold so many columns, and some places of each */
+        a.by_width = (k_divisor){a.width == 3 ? 1431655766 : 1, a.width == 3 ? 2 : a.width - 1};
+        a.range = s % 2 ? 2 : 5;
+        a.by.selector[0].stride = 1;
+        memcpy(x, before, 60);
+        wrong = (k_reports){0};
+        run_all("k_add_together_float32", &a, x, 60, "sums by blocks");
+        check(memcmp(x, want, 60) == 0, "sums by blocks that hold columns");
+        check(wrong.any == (n > 1), "what is nowhere is reported by blocks");
         free(value);
         free(x);
         free(want);

@@ -380,6 +380,158 @@ TEST_SORT(float)
 TEST_SORT(double)
 TEST_SORT(uint8_t)
 
+/* The first k, or one from `first` on, are those of a stable order; by digits of few and of many values. */
+#define TEST_SELECT(T)                                                                                                 \
+    static void test_select_##T(const char *name, size_t words)                                                        \
+    {                                                                                                                  \
+        static const int64_t shapes[][5] = {                                                                           \
+            /* rows, n, k, first, chunk */                                                                             \
+            {3, 600, 7, 0, 600},      {2, 5000, 100, 0, 5000},  {2, 5000, 9, 0, 1700},   {1, 5000, 9, 0, 4993},        \
+            {2, 5000, 1, 2499, 5000}, {1, 4500, 1, 4499, 4500}, {1, 9000, 2048, 0, 9000}};                             \
+        for (int form = 0; form < 4 * (int)(sizeof(shapes) / sizeof(*shapes)); form++) {                               \
+            const int64_t rows = shapes[form / 4][0], n = shapes[form / 4][1], k = shapes[form / 4][2];                \
+            const int64_t skipped = shapes[form / 4][3], chunk = shapes[form / 4][4], splits = (n - 1) / chunk + 1;    \
+            const int descending = form % 2, many = form / 2 % 2;                                                      \
+            T *x = calloc((size_t)(rows * n), sizeof(T)), *out = calloc((size_t)(rows * k), sizeof(T));                \
+            int64_t *indices = calloc((size_t)(rows * k), 8);                                                          \
+            uint64_t *items = calloc((size_t)(rows * splits * k) * words, 8);                                          \
+            for (int64_t i = 0; i < rows * n; i++) {                                                                   \
+                const double v = floor(number() * (many ? 1e6 : 2)) / 4;                                               \
+                x[i] = (T)((T)0.5 == 0 ? (double)((int64_t)v & 127) : i % 97 == 3 ? NAN : i % 89 == 4 ? -0.0 : v);     \
+            }                                                                                                          \
+            const int64_t strides[3][3] = {{n}, {k}, {k}};                                                             \
+            k_sort_rows_args a = {.outer = index_of(1, &rows, 3, strides),                                             \
+                                  .n = n,                                                                              \
+                                  .first = skipped,                                                                    \
+                                  .k = k,                                                                              \
+                                  .x_stride = 1,                                                                       \
+                                  .out_stride = 1,                                                                     \
+                                  .indices_stride = 1,                                                                 \
+                                  .x = operand(x),                                                                     \
+                                  .out = operand(out),                                                                 \
+                                  .indices = operand(indices),                                                         \
+                                  .to = operand(items),                                                                \
+                                  .splits = splits,                                                                    \
+                                  .chunk = chunk,                                                                      \
+                                  .bits = 14,                                                                          \
+                                  .room = k > 16 ? K_SORTED_TILE : 32,                                                 \
+                                  .descending = descending,                                                            \
+                                  .last = splits == 1};                                                                \
+            if (splits > 1) {                                                                                          \
+                run_all(name, &a, items, (size_t)(rows * splits * k) * words * 8, name);                               \
+                a.from = a.to;                                                                                         \
+                a.n = a.chunk = splits * k;                                                                            \
+                a.splits = a.last = 1;                                                                                 \
+            }                                                                                                          \
+            run_all(name, &a, indices, (size_t)(rows * k) * 8, name);                                                  \
+            int right = 1;                                                                                             \
+            for (int64_t r = 0; r < rows; r++) {                                                                       \
+                for (int64_t j = 0; j < k; j++) {                                                                      \
+                    const int64_t at = indices[r * k + j], next = j + 1 < k ? indices[r * k + j + 1] : -1;             \
+                    right = right && at >= 0 && at < n && memcmp(&out[r * k + j], &x[r * n + at], sizeof(T)) == 0;     \
+                    right = right && (next < 0 || stands_before((double)x[r * n + at], (double)x[r * n + next],        \
+                                                                descending, at < next));                               \
+                }                                                                                                      \
+                int64_t before = 0;                                                                                    \
+                for (int64_t i = 0, end = indices[r * k + k - 1]; i < n; i++) {                                        \
+                    before +=                                                                                          \
+                        i != end && stands_before((double)x[r * n + i], (double)x[r * n + end], descending, i < end);  \
+                }                                                                                                      \
+                right = right && before == skipped + k - 1;                                                            \
+            }                                                                                                          \
+            check(right, "values of a selection");                                                                     \
+            free(x);                                                                                                   \
+            free(out);                                                                                                 \
+            free(indices);                                                                                             \
+            free(items);                                                                                               \
+        }                                                                                                              \
+    }
+TEST_SELECT(float)
+TEST_SELECT(double)
+TEST_SELECT(uint8_t)
+
+/* Passes over rows of one and of many tiles leave the only order there is. */
+#define TEST_RADIX(T)                                                                                                  \
+    static void test_radix_##T(const char *name, int words)                                                            \
+    {                                                                                                                  \
+        static const int64_t shapes[][4] = {/* rows, n, k, first */                                                    \
+                                            {1, 1, 1, 0},                                                              \
+                                            {2, 300, 300, 0},                                                          \
+                                            {1, 2049, 2049, 0},                                                        \
+                                            {2, 5000, 4000, 700}};                                                     \
+        for (int form = 0; form < 2 * (int)(sizeof(shapes) / sizeof(*shapes)); form++) {                               \
+            const int64_t rows = shapes[form / 2][0], n = shapes[form / 2][1], k = shapes[form / 2][2];                \
+            const int64_t entries = rows * 256 * ((n - 1) / K_SORTED_TILE + 2);                                        \
+            const int descending = form % 2;                                                                           \
+            uint64_t varies[16] = {0};                                                                                 \
+            int done = 0;                                                                                              \
+            T *x = calloc((size_t)(rows * n), sizeof(T)), *out = calloc((size_t)(rows * k), sizeof(T));                \
+            int64_t *indices = calloc((size_t)(rows * k), 8), *counts = calloc((size_t)entries, 8);                    \
+            const size_t nbytes = (size_t)(rows * n * words) * 8;                                                      \
+            uint64_t *items[2] = {calloc(1, nbytes), calloc(1, nbytes)};                                               \
+            for (int64_t i = 0; i < rows * n; i++) {                                                                   \
+                const double v = floor(number() * (i % 2 ? 1e6 : 3)) / (form < 4 ? 4 : 1);                             \
+                x[i] = (T)((T)0.5 == 0 ? (double)((int64_t)v & 127) : i % 97 == 3 ? NAN : i % 89 == 4 ? -0.0 : v);     \
+            }                                                                                                          \
+            const int64_t strides[3][3] = {{n}, {k}, {k}};                                                             \
+            k_sort_rows_args a = {.outer = index_of(1, &rows, 3, strides),                                             \
+                                  .n = n,                                                                              \
+                                  .first = shapes[form / 2][3],                                                        \
+                                  .k = k,                                                                              \
+                                  .x_stride = 1,                                                                       \
+                                  .out_stride = 1,                                                                     \
+                                  .indices_stride = 1,                                                                 \
+                                  .x = operand(x),                                                                     \
+                                  .out = operand(out),                                                                 \
+                                  .indices = operand(indices),                                                         \
+                                  .counts = operand(counts),                                                           \
+                                  .from = operand(items[0]),                                                           \
+                                  .to = operand(items[1]),                                                             \
+                                  .varies = operand(form / 2 % 2 || sizeof(T) == 8 ? varies : NULL),                   \
+                                  .descending = descending};                                                           \
+            if (a.varies.address) {                                                                                    \
+                a.stage = K_RADIX_VARIES;                                                                              \
+                run_all(name, &a, varies, sizeof(varies), "which digits vary");                                        \
+            }                                                                                                          \
+            for (int pass = 0; pass < (int)sizeof(T); pass++) {                                                        \
+                a.bits = 8 * pass;                                                                                     \
+                a.last = pass == (int)sizeof(T) - 1;                                                                   \
+                a.stage = K_RADIX_COUNT;                                                                               \
+                run_all(name, &a, counts, (size_t)entries * 8, "counts of digits");                                    \
+                a.stage = K_RADIX_SUM;                                                                                 \
+                run_all(name, &a, counts, (size_t)entries * 8, "sums over tiles");                                     \
+                a.stage = K_RADIX_MOVE;                                                                                \
+                done += a.varies.address == 0 || varies[pass] || varies[8 + pass];                                     \
+                run_all(name, &a, a.last ? (void *)indices : (void *)items[(done + 1) % 2],                            \
+                        a.last ? (size_t)(rows * k) * 8 : nbytes, name);                                               \
+            }                                                                                                          \
+            int right = 1;                                                                                             \
+            for (int64_t r = 0; r < rows; r++) {                                                                       \
+                int64_t before = 0;                                                                                    \
+                for (int64_t j = 0, end = indices[r * k]; j < n; j++) {                                                \
+                    const int64_t at = j < k ? indices[r * k + j] : 0, next = j + 1 < k ? indices[r * k + j + 1] : -1; \
+                    right = right && at >= 0 && at < n;                                                                \
+                    right = right && (j >= k || memcmp(&out[r * k + j], &x[r * n + at], sizeof(T)) == 0);              \
+                    right = right && (next < 0 || stands_before((double)x[r * n + at], (double)x[r * n + next],        \
+                                                                descending, at < next));                               \
+                    before +=                                                                                          \
+                        j != end && stands_before((double)x[r * n + j], (double)x[r * n + end], descending, j < end);  \
+                }                                                                                                      \
+                right = right && before == a.first;                                                                    \
+            }                                                                                                          \
+            check(right, "values of a sort by digits");                                                                \
+            free(x);                                                                                                   \
+            free(out);                                                                                                 \
+            free(indices);                                                                                             \
+            free(counts);                                                                                              \
+            free(items[0]);                                                                                            \
+            free(items[1]);                                                                                            \
+        }                                                                                                              \
+    }
+TEST_RADIX(float)
+TEST_RADIX(double)
+TEST_RADIX(uint8_t)
+
 int
 main(void)
 {
@@ -391,5 +543,11 @@ main(void)
     test_sort_float("k_sort_rows_float32", 1);
     test_sort_double("k_sort_rows_float64", 2);
     test_sort_uint8_t("k_sort_rows_uint8", 1);
+    test_select_float("k_select_rows_float32", 1);
+    test_select_double("k_select_rows_float64", 2);
+    test_select_uint8_t("k_select_rows_uint8", 1);
+    test_radix_float("k_radix_rows_float32", 1);
+    test_radix_double("k_radix_rows_float64", 2);
+    test_radix_uint8_t("k_radix_rows_uint8", 1);
     return emulation_close();
 }

@@ -82,6 +82,23 @@ def test_sorts(shapes: Any, device: str) -> None:
                 same(some.indices, places[first], what)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64", "float32", "int16", "float16"])
+def test_rows_whose_keys_differ_in_other_digits(dtype: str, device: str) -> None:
+    """Long rows are sorted byte by byte on a GPU, without the bytes that all of a row have alike; few are selected."""
+    rng = np.random.default_rng(7)
+    rows = rng.integers(0, 200, 70_000), rng.integers(-3, 3, 70_000) * 1000, np.full(70_000, 5), np.arange(70_000) % 300
+    x = np.stack(rows).astype(dtype)
+    a = dt.array(x, device=device)
+    for descending in (False, True):
+        places = order_of(x, 1, descending, f"digits {dtype}")
+        got = a.sort(1, descending)
+        same(got.indices, places, dtype)
+        same(got.values, np.take_along_axis(x, places, 1), dtype)
+        for k in (1, 9, 300, 2048):
+            same(a.topk(k, 1, largest=descending).indices, places[:, :k], f"{dtype} {k}")
+    same(a.kthvalue(30_000, 1).indices, order_of(x, 1, False, f"digits {dtype}")[:, 29_999], dtype)
+
+
 @pytest.mark.parametrize("shapes", [SHAPES, LONG], ids=["short", "long"])
 def test_one_of_the_order(shapes: Any, device: str) -> None:
     """kthvalue and median are found without sorting: at the ends, in the middle, and one after the other."""

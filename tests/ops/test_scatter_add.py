@@ -138,6 +138,23 @@ def test_add_at_several_indices(dtype: str, device: str) -> None:
         np.testing.assert_array_equal(bits_of(got), formats.wide_to_bits(formats.round_to(want, dtype), dtype))
 
 
+@pytest.mark.parametrize(("places", "n", "columns"), [(50, 300, 201), (3, 700, 130), (9000, 1200, 70)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_an_index_for_each_value(places: int, n: int, columns: int, dim: int, device: str) -> None:
+    """Columns of their own, whose places a block holds: additions are in order, as on the host."""
+    rng = np.random.default_rng(6)
+    x, source = (rng.normal(size=(k, columns)).astype(np.float32) for k in (places, n))
+    index = rng.integers(0, places, (n, columns))
+    index[: n // 2, 3] = places - 1
+    want = x.copy()
+    for row in range(n):
+        want[index[row], np.arange(columns)] += source[row]
+    if dim:
+        x, index, source, want = x.T, index.T, source.T, want.T
+    got = made(x, "float32", device).scatter_add(dim, made(index, "int64", device), made(source, "float32", device))
+    np.testing.assert_array_equal(bits_of(got), want)
+
+
 # ---------------------------------------------------------------- memory
 
 

@@ -226,5 +226,5 @@ def test_every_length(op: str, device: str) -> None:
 
 def test_the_constants_are_found() -> None:
     known = {name.rpartition(" ")[2]: value for name, value in constants().items()}
-    assert {"GEMM_MAX_DEPTH", "K_SORT_TILE", "LANES", "CONV_TAPS"} <= set(known)
+    assert {"GEMM_MAX_DEPTH", "K_SORTED_TILE", "LANES", "CONV_TAPS"} <= set(known)
     assert len(known) > 60 and len(LENGTHS) > 40

@@ -18,6 +18,8 @@
     X(cummax)                                                                                                          \
     X(cummin)                                                                                                          \
     X(sort_rows)                                                                                                       \
+    X(select_rows)                                                                                                     \
+    X(radix_rows)                                                                                                      \
     X(softmax_grad)                                                                                                    \
     X(normalize)                                                                                                       \
     X(normalize_grad)                                                                                                  \
@@ -49,6 +51,7 @@
     X(places)                                                                                                          \
     X(sort)                                                                                                            \
     X(scatter_add)                                                                                                     \
+    X(add_together)                                                                                                    \
     X(nonzero)
 
 typedef enum {

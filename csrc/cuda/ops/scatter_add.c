@@ -1,5 +1,6 @@
 /* scatter_add.c: sums at the places that indices choose. Where few elements can meet in a place a thread goes over all
- * that may go to its column of places; else places are sorted first, and the elements of each added up. */
+ * that may go to its column of places, and where a block holds all places of some columns, it does so for those; else
+ * places are sorted first, and the elements of each added up. */
 #include "../launch/index_errors.h"
 #include "ops.h"
 #include "selection.h"
@@ -9,8 +10,6 @@
 
 #define FEW 128           /* elements that may meet in a place */
 #define MANY_COLUMNS 8192 /* enough threads that sorting more keys than one of them goes over costs more */
-
-_Static_assert(K_SORT_TILE % CUDA_THREADS == 0 && K_SORT_DIGITS == 1 << K_SORT_BITS, "lanes share a tile evenly");
 
 /* ---------------------------------------------------------------- the order of dimensions */
 
@@ -65,24 +64,7 @@ job_init(job *j, const dt_array *x, const dt_array *value, const dt_index *by, b
     }
 }
 
-/* ---------------------------------------------------------------- by columns */
-
-static dt_status
-add_columns(cuda_device *d, const job *j, dt_error *err)
-{
-    CUfunction function;
-    cuda_layout l;
-    k_scatter_add_args args = {.stage = K_ADD_COLUMNS, .length = j->numel, .ncolumns = j->ncolumns};
-    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_scatter_add, (dt_dtype)j->value.dtype, &function, err));
-    cuda_layout_init(&l, &j->x, &j->value, &j->by, 0, j->x.ndim);
-    cuda_describe_selection(&l, &j->by, 1, &args.by);
-    args.x = cuda_whole_operand(&j->x, &j->by);
-    args.value = cuda_operand(&j->value);
-    DT_TRY(cuda_late_begin(d, &j->by, &args.by, err));
-    return cuda_launch(d, function, j->ncolumns, &args, err);
-}
-
-/* ---------------------------------------------------------------- by sorted places */
+/* ---------------------------------------------------------------- places as numbers */
 
 /* Places in units of some elements, so that they are small numbers. */
 typedef struct {
@@ -137,6 +119,66 @@ key_form_of(const job *j)
     return form;
 }
 
+/* ---------------------------------------------------------------- by blocks that hold the places of columns */
+
+#define TOGETHER_WIDTH 32 /* columns of a block at most, a whole line of memory */
+#define TOGETHER_LEAST_WIDTH 2
+#define TOGETHER_RANGES 4  /* each goes over all values */
+#define TOGETHER_BLOCKS 64 /* fewer do not use the device */
+#define TOGETHER_PLACES 8  /* for each value at most: all are read and written */
+
+/* Whether that fits; how, to args. */
+static bool
+adds_together(const job *j, k_scatter_add_args *args)
+{
+    const key_form form = key_form_of(j);
+    const int64_t room = K_ADD_ROOM / (int64_t)dt_itemsize((dt_dtype)j->x.dtype);
+    int64_t width = room / form.reach;
+    width = width < TOGETHER_LEAST_WIDTH ? TOGETHER_LEAST_WIDTH : width > TOGETHER_WIDTH ? TOGETHER_WIDTH : width;
+    if (form.reach / TOGETHER_PLACES > j->numel || j->numel > K_ADD_MOST / width) {
+        return false;
+    }
+    while (width > TOGETHER_LEAST_WIDTH && j->ncolumns / width < CUDA_WANTED_BLOCKS / 2) {
+        width /= 2;
+    }
+    *args = (k_scatter_add_args){
+        .length = j->numel,
+        .ncolumns = j->ncolumns,
+        .unit = form.unit,
+        .nowhere = form.reach,
+        .width = (int32_t)width,
+        .by_width = cuda_divisor(width),
+        .range = cuda_fewer(room / width, form.reach),
+    };
+    const int64_t ranges = (form.reach - 1) / args->range + 1;
+    return ranges <= TOGETHER_RANGES && j->ncolumns / width * ranges >= TOGETHER_BLOCKS;
+}
+
+/* A thread for each column, or with together blocks that hold columns. */
+static dt_status
+add_columns(cuda_device *d, const job *j, bool together, k_scatter_add_args *args, dt_error *err)
+{
+    CUfunction function;
+    cuda_layout l;
+    const cuda_kernel kernel = together ? CUDA_KERNEL_add_together : CUDA_KERNEL_scatter_add;
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)j->value.dtype, &function, err));
+    cuda_layout_init(&l, &j->x, &j->value, &j->by, 0, j->x.ndim);
+    cuda_describe_selection(&l, &j->by, 1, &args->by);
+    args->x = cuda_whole_operand(&j->x, &j->by);
+    args->value = cuda_operand(&j->value);
+    for (int k = 0; together && k < j->by.n; k++) {
+        args->by.selector[k].stride /= args->unit;
+    }
+    DT_TRY(cuda_late_begin(d, &j->by, &args->by, err));
+    if (together) {
+        const int64_t groups = (j->ncolumns - 1) / args->width + 1, ranges = (args->nowhere - 1) / args->range + 1;
+        return cuda_launch_blocks(d, function, groups * ranges, args, err);
+    }
+    return cuda_launch(d, function, j->ncolumns, args, err);
+}
+
+/* ---------------------------------------------------------------- by sorted places */
+
 /* Writes the place of each position, or -1, to places. */
 static dt_status
 find_places(cuda_device *d, const job *j, const key_form *form, cuda_temporary *places, dt_error *err)
@@ -167,14 +209,14 @@ sort_keys(cuda_device *d, const key_form *form, int64_t n, const cuda_temporary 
     CUfunction function;
     k_sort_args args = {.numel = n, .bits = form->position_bits, .nowhere = form->reach, .first = 1};
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_sort, DT_INT64, &function, err));
-    args.tiles = (n - 1) / K_SORT_TILE + 1;
     args.counts = cuda_operand(&counts->array);
-    for (int bit = 0; bit < form->place_bits; bit += K_SORT_BITS) {
+    for (int bit = 0; bit < form->place_bits; bit += K_RADIX_BITS) {
         args.shift = form->position_bits + bit;
         args.keys = cuda_operand(&from->array);
         args.sorted = cuda_operand(&to->array);
-        for (args.stage = K_SORT_COUNT; args.stage <= K_SORT_MOVE; args.stage++) {
-            DT_TRY(cuda_launch_blocks(d, function, args.stage == K_SORT_SUM ? 1 : args.tiles, &args, err));
+        for (args.stage = K_RADIX_COUNT; args.stage <= K_RADIX_MOVE; args.stage++) {
+            const int64_t blocks = args.stage == K_RADIX_SUM ? 1 << K_RADIX_BITS : (n - 1) / K_SORTED_TILE + 1;
+            DT_TRY(cuda_launch_blocks(d, function, blocks, &args, err));
         }
         args.first = 0;
         *sorted = to;
@@ -231,11 +273,11 @@ add_by_places(cuda_device *d, const job *j, const key_form *form, dt_error *err)
     const cuda_temporary *sorted = NULL;
     cuda_temporary places = CUDA_TEMPORARY_EMPTY, spare = CUDA_TEMPORARY_EMPTY;
     cuda_temporary counts = CUDA_TEMPORARY_EMPTY, sums = CUDA_TEMPORARY_EMPTY;
-    const int64_t tiles = (j->numel - 1) / K_SORT_TILE + 1, chunks = (j->numel - 1) / K_ADD_CHUNK + 1;
+    const int64_t tiles = (j->numel - 1) / K_SORTED_TILE + 1, chunks = (j->numel - 1) / K_ADD_CHUNK + 1;
     const dt_array partial = {.ndim = 2, .shape = {chunks, j->ncolumns}};
     dt_status rc = cuda_vector_init(&places, d, j->numel, err);
     rc = rc == DT_OK ? cuda_vector_init(&spare, d, j->numel, err) : rc;
-    rc = rc == DT_OK ? cuda_vector_init(&counts, d, K_SORT_DIGITS * tiles + 1, err) : rc;
+    rc = rc == DT_OK ? cuda_vector_init(&counts, d, (tiles + 1) << K_RADIX_BITS, err) : rc;
     rc = rc == DT_OK ? cuda_temporary_init(&sums, d, &partial, (dt_dtype)j->x.dtype, err) : rc;
     rc = rc == DT_OK ? find_places(d, j, form, &places, err) : rc;
     rc = rc == DT_OK ? sort_keys(d, form, j->numel, &places, &spare, &counts, &sorted, err) : rc;
@@ -255,10 +297,17 @@ cuda_scatter_add(const dt_array *value, const dt_index *index, dt_array *x, dt_e
     DT_TRY(cuda_enter(x->storage->device.index, &d, err));
     job_init(&by_columns, x, value, index, false);
     job_init(&by_places, x, value, index, true);
+    const bool differs = by_places.numel > by_columns.numel; /* from column to column */
+    k_scatter_add_args args;
+    if (by_columns.numel > FEW && differs && adds_together(&by_columns, &args)) {
+        return add_columns(d, &by_columns, true, &args, err);
+    }
     const key_form form = key_form_of(&by_places);
-    const bool sorting_costs_more = by_columns.ncolumns >= MANY_COLUMNS && by_places.numel > by_columns.numel;
+    const bool sorting_costs_more = by_columns.ncolumns >= MANY_COLUMNS && differs;
     if (by_columns.numel <= FEW || sorting_costs_more || form.place_bits + form.position_bits > 63) {
-        return add_columns(d, &by_columns, err);
+        args =
+            (k_scatter_add_args){.stage = K_ADD_COLUMNS, .length = by_columns.numel, .ncolumns = by_columns.ncolumns};
+        return add_columns(d, &by_columns, false, &args, err);
     }
     return add_by_places(d, &by_places, &form, err);
 }
