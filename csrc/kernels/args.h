@@ -389,7 +389,8 @@ typedef struct {
 } k_scatter_add_args;
 
 #define K_TRUE_LANES 256
-#define K_TRUE_EACH 16 /* elements of a lane: together a chunk (DT_TRUE_CHUNK) */
+#define K_TRUE_EACH 16  /* elements of a lane: together a chunk (DT_TRUE_CHUNK) */
+#define K_TRUE_CHUNKS 8 /* that a block counts at a time */
 
 enum { K_TRUE_COUNT, K_TRUE_SUM, K_TRUE_FIND };
 
