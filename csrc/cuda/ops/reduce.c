@@ -10,6 +10,7 @@
 #define MAX_SPLITS 1024
 #define PACKS_WORTH_A_SPLIT 8 /* of each thread */
 #define SPLITS_WORTH_READING_TWICE 4
+#define ROWS_WORTH_FEW_LANES 4096 /* long ones, which then meet in short trees */
 
 int
 cuda_log2(int64_t n, int most)
@@ -43,7 +44,7 @@ lay_out_rows(const dt_walk *outer, const dt_walk *inner, int width, const k_oper
     } else if (packs < 16) {
         rows.lanes = cuda_log2(packs, 2);
     } else {
-        rows.lanes = packs < 1024 && outer->numel >= CUDA_WANTED_BLOCKS ? 5 : 8;
+        rows.lanes = outer->numel >= (packs < 1024 ? CUDA_WANTED_BLOCKS : ROWS_WORTH_FEW_LANES) && packs < 8192 ? 5 : 8;
     }
     int last = inner->ndim - 1;
     rows.vector = last >= 0 && inner->strides[0][last] == 1 && x->address % K_VECTOR_BYTES == 0 &&
@@ -100,7 +101,7 @@ reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, boo
     args.out = cuda_operand(out);
     args.rows = lay_out_rows(&outer, &inner, width, &args.x);
     int64_t tiles = ((outer.numel - 1) >> (8 - args.rows.lanes)) + 1, step = (int64_t)width << args.rows.lanes;
-    int64_t wanted = (CUDA_WANTED_BLOCKS - 1) / tiles + 1, worth = inner.numel / (step * PACKS_WORTH_A_SPLIT);
+    int64_t wanted = (CUDA_WANTED_BLOCKS + tiles / 2) / tiles, worth = inner.numel / (step * PACKS_WORTH_A_SPLIT);
     int64_t splits = wanted < worth ? wanted : worth;
     splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
     if (splits <= 1) {
