@@ -7,7 +7,7 @@
 #define K_IS_float64 1 /* of NAME */
 
 #undef DT_ROOM
-#define DT_ROOM , sizeof(T) == 1 ? 3 : 4
+#define DT_ROOM , 3
 #define DT_EACH "../kernels/scan.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH

@@ -51,7 +51,7 @@ lay_out(const dt_array *const *parts, int n, int dim, const dt_array *out, layou
 }
 
 dt_status
-cuda_join(const dt_array *const *parts, int n, int dim, dt_array *out, bool *made, dt_error *err)
+cuda_join_parts(const dt_array *const *parts, int n, int dim, dt_array *out, bool *made, dt_error *err)
 {
     static const dt_dtype words[] = {[1] = DT_UINT8, [2] = DT_INT16, [4] = DT_INT32, [8] = DT_INT64, [16] = DT_INT64};
     cuda_device *d;
