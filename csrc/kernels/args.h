@@ -331,7 +331,6 @@ typedef struct {
 } k_selection;
 
 #define K_GATHER_DEPTH 4 /* accesses of a thread in flight */
-#define K_GATHER_LINE 8  /* the same where K_GATHER_ON_LINE */
 
 /* out = x at the places that selection says, or with put: out there = x, which may be an immediate. Array 0 of the
  * index is out, array 1 is x. */
@@ -340,7 +339,6 @@ typedef struct {
     k_operand out, x;
     int32_t put;
 } k_gather_args;
-#define K_GATHER_ON_LINE(a) ((a)->by.index.ndim == 1 && (a)->by.n == 1 && !(a)->put && (a)->x.address != 0)
 
 enum { K_PLACES_FIND, K_PLACES_CLAIM, K_PLACES_KEEP };
 

@@ -151,44 +151,6 @@ selector(const int64_t *index, int64_t size, int64_t stride)
 }
 
 /* Rows of 3 floats at n indices, of which one is wrong. */
-/* Along one dimension, in 64 bits and in 32, past the end of a tile. */
-static void
-test_gather_on_line(void)
-{
-    static k_reports reports;
-    for (int wide = 0; wide < 2; wide++) {
-        const int64_t n = 5001, rows = 900;
-        int64_t *index = calloc((size_t)n, 8);
-        float *x = numbers(rows, 1), *out = calloc((size_t)n + 1, 4);
-        const int64_t strides[3][3] = {{1}, {0}, {1}};
-        k_gather_args a = {.out = operand(out), .x = operand(x)};
-        a.by.index = index_of(1, &n, 3, strides);
-        a.by.n = 1;
-        a.by.reports = (uint64_t)(uintptr_t)&reports;
-        a.by.launch = 6;
-        a.by.selector[0] = selector(index, rows, 1);
-        a.by.selector[0].wide = wide;
-        for (int64_t i = 0; i < n; i++) {
-            const int64_t to = i == 4999 ? -1 : i * 7 % rows;
-            if (wide) {
-                index[i] = to;
-            } else {
-                ((int32_t *)index)[i] = (int32_t)to;
-            }
-        }
-        memset(&reports, 0, sizeof(reports));
-        run_all("k_gather_int32", &a, out, (size_t)(n + 1) * 4, "gather on a line");
-        int right = out[n] == 0;
-        for (int64_t i = 0; i < n; i++) {
-            right = right && out[i] == (i == 4999 ? 0 : x[i * 7 % rows]);
-        }
-        check(right && reports.any == 1 && reports.entry[6].index[0] == -1, "values of gather on a line");
-        free(index);
-        free(x);
-        free(out);
-    }
-}
-
 static void
 test_gather(void)
 {
@@ -411,7 +373,6 @@ main(void)
     test_join();
     test_many_chunks();
     test_gather();
-    test_gather_on_line();
     test_places();
     test_sort();
     test_scatter_add();

@@ -52,8 +52,7 @@ launch_gather(cuda_device *d, dt_dtype dtype, int64_t elements, const k_gather_a
     CUfunction function;
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, wide ? CUDA_KERNEL_gather_wide : CUDA_KERNEL_gather,
                          wide ? DT_INT64 : words[bytes], &function, err));
-    const int64_t tile = (int64_t)(K_GATHER_ON_LINE(args) ? K_GATHER_LINE : K_GATHER_DEPTH) * CUDA_THREADS;
-    return cuda_launch_blocks(d, function, (args->by.index.numel - 1) / tile + 1, args, err);
+    return cuda_launch_blocks(d, function, (args->by.index.numel - 1) / (K_GATHER_DEPTH * CUDA_THREADS) + 1, args, err);
 }
 
 dt_status
