@@ -99,6 +99,7 @@ VECTORS = {
     "k_dot_float16": "r",
     "k_skinny_bfloat16": "r",
     "k_gather_wide_int64": "rw",
+    "k_join_wide_int64": "rw",
     "k_nonzero_bool": "r",
 }
 ACCESS = re.compile(r"\b(ld|st)\.global\S*\.(?:v4\.[a-z]32|v2\.[a-z]64)\b")

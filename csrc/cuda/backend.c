@@ -66,6 +66,29 @@ many_streams(void)
     return DT_UNLIKELY(atomic_load_explicit(&cuda_many_streams, memory_order_acquire));
 }
 
+static cuda_operands
+joined_operands(const dt_array *part, const dt_array *out)
+{
+    return (cuda_operands){.array = {part, out}, .written = {false, true}};
+}
+
+/* Its operands are a list. */
+dt_status
+cuda_join(const dt_array *const *parts, int n, int dim, dt_array *out, bool *made, dt_error *err)
+{
+    for (int i = 0; i < n && many_streams(); i++) {
+        const cuda_operands uses = joined_operands(parts[i], out);
+        DT_TRY(cuda_order_use("join", &uses, err));
+    }
+    dt_status rc = cuda_join_parts(parts, n, dim, out, made, err);
+    for (int i = 0; i < n && many_streams(); i++) {
+        const cuda_operands uses = joined_operands(parts[i], out);
+        cuda_note(&uses);
+    }
+    dt_written(out);
+    return rc;
+}
+
 #define DT_SLOT(ret, name, args)
 #define DT_OP(name, args, names)                                                                                       \
     static dt_status ordered_##name args                                                                               \

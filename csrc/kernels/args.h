@@ -402,7 +402,8 @@ typedef struct {
 } k_scatter_add_args;
 
 #define K_TRUE_LANES 256
-#define K_TRUE_EACH 16 /* elements of a lane: together a chunk (DT_TRUE_CHUNK) */
+#define K_TRUE_EACH 16  /* elements of a lane: together a chunk (DT_TRUE_CHUNK) */
+#define K_TRUE_CHUNKS 8 /* that a block counts at a time */
 
 enum { K_TRUE_COUNT, K_TRUE_SUM, K_TRUE_FIND };
 
@@ -416,6 +417,25 @@ typedef struct {
     int32_t aligned; /* mask, to 16 bytes */
     int32_t stage;
 } k_true_args;
+
+#define K_JOIN_PARTS 64   /* as many as the arguments of a launch have room for */
+#define K_JOIN_CHUNK 1024 /* accesses of a block at a time */
+
+/* So many units, in rows of `length`, that begin `offset` units after those of out; how many chunks it and the parts
+ * before it have. */
+typedef struct {
+    uint64_t address;
+    int64_t numel, length, offset, chunks;
+    k_divisor by_length;
+} k_join_part;
+
+/* Parts beside each other: rows of out are pitch units apart. */
+typedef struct {
+    k_operand out;
+    int64_t pitch;
+    int32_t n, wide; /* wide: a part has more units than 31 bits count */
+    k_join_part part[K_JOIN_PARTS];
+} k_join_args;
 
 #define K_UPDATE_ENTRIES 64 /* as many as the arguments of a launch have room for */
 #define K_UPDATE_CHUNK 2048 /* elements that a block takes at a time */

@@ -31,6 +31,7 @@
 #define DT_GLOBAL(type, address, nbytes) ((type *)(address))
 #define DT_SHARED __shared__
 #define DT_SYNC() __syncthreads()
+#define DT_SYNC_SIDE() __syncwarp()              /* between 32 threads side by side */
 #define DT_FENCE_SYSTEM() __threadfence_system() /* the host sees what was written before, then what comes after */
 #define DT_THREAD ((int)threadIdx.x)
 #define DT_THREADS ((int)blockDim.x)
@@ -79,9 +80,11 @@ int emulated_threads(void);
 int64_t emulated_block(void);
 int64_t emulated_blocks(void);
 void emulated_sync(void);
+void emulated_sync_side(void);
 void emulated_fence(void);
 #define DT_SHARED static /* blocks run one after another */
 #define DT_SYNC() emulated_sync()
+#define DT_SYNC_SIDE() emulated_sync_side()
 #define DT_FENCE_SYSTEM() emulated_fence()
 #define DT_THREAD emulated_thread()
 #define DT_THREADS emulated_threads()
@@ -90,6 +93,7 @@ void emulated_fence(void);
 #else
 #define DT_SHARED
 #define DT_SYNC() ((void)0)
+#define DT_SYNC_SIDE() ((void)0)
 #define DT_FENCE_SYSTEM() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define DT_THREAD 0
 #define DT_THREADS 1

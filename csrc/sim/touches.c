@@ -297,6 +297,16 @@ of_nonzero(list *l, const void *args)
 }
 
 static void
+of_join(list *l, const void *args, size_t unit)
+{
+    const k_join_args *a = args;
+    writes(l, &a->out);
+    for (int i = 0; i < a->n; i++) {
+        add(l, a->part[i].address, (uint64_t)a->part[i].numel * unit, false);
+    }
+}
+
+static void
 of_update(list *l, const void *args, size_t itemsize)
 {
     static const int states[] = {
@@ -317,6 +327,17 @@ of_update(list *l, const void *args, size_t itemsize)
         }
     }
 }
+
+#define DT_JOINS(name, bytes)                                                                                          \
+    static void of_join_##name(list *l, const void *args)                                                              \
+    {                                                                                                                  \
+        of_join(l, args, bytes);                                                                                       \
+    }
+DT_JOINS(uint8, 1)
+DT_JOINS(int16, 2)
+DT_JOINS(int32, 4)
+DT_JOINS(int64, 8)
+DT_JOINS(wide, 16)
 
 /* By how a name begins; the longer before the shorter. All others are elementwise. */
 static const struct {
@@ -357,6 +378,11 @@ static const struct {
     {"k_integers_", of_random},
     {"k_permutation_", of_random},
     {"k_gather_", of_gather},
+    {"k_join_wide_", of_join_wide},
+    {"k_join_uint8", of_join_uint8},
+    {"k_join_int16", of_join_int16},
+    {"k_join_int32", of_join_int32},
+    {"k_join_int64", of_join_int64},
     {"k_places_", of_places},
     {"k_scatter_add_", of_scatter_add},
     {"k_add_together_", of_scatter_add},

@@ -1,7 +1,8 @@
 /* emulate.h: kernels with every thread of a block, for the tests that include it after csrc/kernels with DT_EMULATED.
  *
- * Each thread is a fiber; DT_SYNC gives way to the next. Fibers run in rising and in falling order, so that a missing
- * DT_SYNC is seen from one side or the other. Grids and blocks of many sizes must give the same bits. */
+ * Each thread is a fiber; DT_SYNC gives way to the next, DT_SYNC_SIDE to the next of 32. Fibers run in rising and in
+ * falling order, so that a missing DT_SYNC is seen from one side or the other. Grids and blocks of many sizes must give
+ * the same bits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -12,13 +13,14 @@
 /* ---------------------------------------------------------------- a block of fibers */
 
 #define STACK_BYTES (64 * 1024)
+#define SIDE 32
 #define FALLING 1
 
 typedef struct {
     ucontext_t start;
     jmp_buf place; /* once it has run; a context would ask the system for its signals each time */
     char stack[STACK_BYTES];
-    int done, syncs;
+    int done, waits, syncs; /* waits: for the whole block */
 } fiber;
 
 static fiber *fibers;
@@ -53,13 +55,21 @@ emulated_blocks(void)
     return nblocks;
 }
 
+/* Between 32 threads side by side: others may go on, or not yet have come so far. */
 void
-emulated_sync(void)
+emulated_sync_side(void)
 {
     fibers[current].syncs++;
     if (_setjmp(fibers[current].place) == 0) {
         _longjmp(scheduler, 1);
     }
+}
+
+void
+emulated_sync(void)
+{
+    fibers[current].waits = 1;
+    emulated_sync_side();
 }
 
 void *
@@ -90,24 +100,43 @@ resume(fiber *f, int started)
     }
 }
 
+/* Threads first to last - 1 as far as they get without the others; whether any has more to do. */
+static int
+run_side(int first, int last, int falling)
+{
+    int alive, awake;
+    do {
+        alive = awake = 0;
+        for (int i = first; i < last; i++) {
+            current = falling ? last - 1 - (i - first) : i;
+            if (!fibers[current].done && !fibers[current].waits) {
+                resume(&fibers[current], fibers[current].syncs > 0);
+            }
+            alive |= !fibers[current].done;
+            awake |= !fibers[current].done && !fibers[current].waits;
+        }
+    } while (awake);
+    for (int i = first; i < last; i++) {
+        fibers[i].waits = 0;
+    }
+    return alive;
+}
+
 static void
 run_block(int falling)
 {
     for (int i = 0; i < nthreads; i++) {
-        fibers[i].done = fibers[i].syncs = 0;
+        fibers[i].done = fibers[i].waits = fibers[i].syncs = 0;
         fibers[i].start = template;
         fibers[i].start.uc_stack.ss_sp = fibers[i].stack;
         fibers[i].start.uc_stack.ss_size = STACK_BYTES;
         makecontext(&fibers[i].start, enter, 0);
     }
-    for (int round = 0, alive = 1; alive; round++) {
+    for (int alive = 1; alive;) {
         alive = 0;
-        for (int i = 0; i < nthreads; i++) {
-            current = falling ? nthreads - 1 - i : i;
-            if (!fibers[current].done) {
-                resume(&fibers[current], round > 0);
-                alive |= !fibers[current].done;
-            }
+        for (int i = 0; i < nthreads; i += SIDE) {
+            const int first = falling ? (nthreads - 1) / SIDE * SIDE - i : i;
+            alive |= run_side(first, first + SIDE < nthreads ? first + SIDE : nthreads, falling);
         }
     }
     for (int i = 1; i < nthreads; i++) { /* a barrier that some threads do not reach hangs a GPU */

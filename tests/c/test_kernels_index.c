@@ -6,6 +6,7 @@
 
 #define DT_EMULATED
 #include "../../csrc/kernels/gather.cu"
+#include "../../csrc/kernels/join.cu"
 #include "../../csrc/kernels/nonzero.cu"
 #include "../../csrc/kernels/scatter_add.cu"
 #include "../../csrc/kernels/sort.cu"
@@ -91,6 +92,53 @@ test_many_chunks(void)
     check(memcmp(before, want, (size_t)(chunks + 1) * 8) == 0, "values of many sums");
     free(before);
     free(want);
+}
+
+/* ---------------------------------------------------------------- join */
+
+/* Rows of parts of many lengths beside each other, counted in 32 bits and in 64. */
+static void
+test_join(void)
+{
+    static const int64_t lengths[] = {1, 3000, 2, 77, 1024};
+    for (int form = 0; form < 8; form++) {
+        const int n = form % 2 ? 5 : 1, wide = form / 2 % 2;
+        const int64_t rows = form / 4 ? 7 : 1;
+        int32_t *parts[5];
+        k_join_args a = {.n = n, .wide = wide};
+        for (int k = 0; k < n; k++) {
+            k_join_part *part = &a.part[k];
+            part->length = lengths[n == 1 ? 4 : k];
+            part->numel = rows * part->length;
+            part->offset = a.pitch;
+            part->chunks = (k > 0 ? part[-1].chunks : 0) + (part->numel - 1) / K_JOIN_CHUNK + 1;
+            while (1 << part->by_length.shift < part->length) {
+                part->by_length.shift++;
+            }
+            const uint64_t power = (uint64_t)1 << part->by_length.shift;
+            part->by_length.multiplier =
+                (uint32_t)(((uint64_t)(power - (uint64_t)part->length) << 32) / (uint64_t)part->length + 1);
+            a.pitch += part->length;
+            parts[k] = malloc((size_t)part->numel * 4);
+            part->address = (uint64_t)(uintptr_t)parts[k];
+            for (int64_t i = 0; i < part->numel; i++) {
+                parts[k][i] = (int32_t)(i * 5 + k);
+            }
+        }
+        int32_t *out = calloc((size_t)(rows * a.pitch + 1), 4);
+        a.out = operand(out);
+        run_all("k_join_int32", &a, out, (size_t)(rows * a.pitch + 1) * 4, "parts beside each other");
+        int right = out[rows * a.pitch] == 0;
+        for (int k = 0; k < n; k++) {
+            for (int64_t i = 0; i < a.part[k].numel; i++) {
+                const int64_t row = i / a.part[k].length, column = i % a.part[k].length;
+                right = right && out[row * a.pitch + a.part[k].offset + column] == parts[k][i];
+            }
+            free(parts[k]);
+        }
+        check(right, "values of parts beside each other");
+        free(out);
+    }
 }
 
 /* ---------------------------------------------------------------- gather, scatter */
@@ -340,6 +388,7 @@ main(void)
 {
     emulation_open();
     test_nonzero();
+    test_join();
     test_many_chunks();
     test_gather();
     test_places();

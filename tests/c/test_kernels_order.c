@@ -191,8 +191,8 @@ run_scan(const char *name, k_scan_args *a, int64_t chunk, void *out, size_t nbyt
 static void
 test_scans(void)
 {
-    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {37, 100}, {300, 7}, {2, 3001}};
-    for (int s = 0; s < 5; s++) {
+    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {37, 100}, {300, 7}, {2, 3001}, {3, 3000}};
+    for (int s = 0; s < 6; s++) {
         for (int form = 0; form < 24; form++) { /* across or along, forwards or from the end, 1 to 256 lanes, splits */
             const int64_t rows = shapes[s][0], n = shapes[s][1], size = rows * n;
             const int across = form % 2, reverse = form / 2 % 2, lanes = form / 4 % 3 * 4, cut = form / 12;
@@ -206,16 +206,18 @@ test_scans(void)
                              .out_stride = step,
                              .indices_stride = step,
                              .x = operand(x),
-                             .rows = {lanes, across, 0},
+                             .rows = {lanes, across, !across && !reverse && n % 4 == 0},
                              .reverse = reverse};
             a.outer.strides[2][0] = apart;
             x[size / 2] = n > 50 ? NAN : x[size / 2];
             a.out = operand(most);
             a.indices = operand(places);
             a.reverse = 0;
+            a.rows.vector = !across && n % 4 == 0;
             run_scan("k_cummax_float32", &a, cut ? chunk : 0, places, (size_t)size * 8);
             x[size / 2] = n > 50 ? 3 : x[size / 2];
             a.reverse = reverse;
+            a.rows.vector = a.rows.vector && !reverse;
             a.indices = operand(NULL);
             a.out = operand(sums);
             run_scan("k_cumsum_float32", &a, cut ? chunk : 0, sums, (size_t)size * 4);
@@ -246,12 +248,59 @@ test_scans(void)
     }
 }
 
+/* Elements of a byte, whose vectors are longer than what a lane takes, into sums of 8 and into bytes. */
+static void
+test_narrow_scans(void)
+{
+    static const int64_t shapes[][2] = {{1, 16}, {9, 48}, {2, 4112}, {3, 700}};
+    for (int s = 0; s < 4; s++) {
+        for (int form = 0; form < 24; form++) {
+            const int64_t rows = shapes[s][0], n = shapes[s][1], size = rows * n;
+            const int lanes = 1 + form % 8, vector = form / 8 % 2 && n % 16 == 0, cut = form / 16;
+            uint8_t *x = aligned_alloc(16, (size_t)(size + 15) / 16 * 16), *least = calloc((size_t)size, 1);
+            int64_t *sums = calloc((size_t)size, 8), *places = calloc((size_t)size, 8);
+            k_scan_args a = {.outer = line(rows, n, n),
+                             .n = n,
+                             .x_stride = 1,
+                             .out_stride = 1,
+                             .indices_stride = 1,
+                             .x = operand(x),
+                             .out = operand(sums),
+                             .rows = {lanes, 0, vector}};
+            a.outer.strides[2][0] = n;
+            for (int64_t i = 0; i < size; i++) {
+                x[i] = (uint8_t)(number() * 100 + 100);
+            }
+            const int64_t chunk = cut ? (int64_t)K_SCAN_EACH << lanes : 0;
+            run_scan("k_cumsum_uint8", &a, chunk, sums, (size_t)size * 8);
+            a.out = operand(least);
+            a.indices = operand(places);
+            run_scan("k_cummin_uint8", &a, chunk, least, (size_t)size);
+            int right = 1;
+            for (int64_t r = 0; r < rows; r++) {
+                int64_t sum = 0, best = 0;
+                for (int64_t i = 0; i < n; i++) {
+                    sum += x[r * n + i];
+                    best = x[r * n + i] <= x[r * n + best] ? i : best;
+                    right = right && sums[r * n + i] == sum && least[r * n + i] == x[r * n + best];
+                    right = right && (best != i || places[r * n + i] == i);
+                }
+            }
+            check(right, "scans of bytes");
+            free(x);
+            free(least);
+            free(sums);
+            free(places);
+        }
+    }
+}
+
 /* Products that go far up and down and through 0, and sums that no float64 holds alone. */
 static void
 test_far_scans(void)
 {
-    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {37, 100}, {2, 3001}};
-    for (int s = 0; s < 4; s++) {
+    static const int64_t shapes[][2] = {{1, 1}, {5, 8}, {37, 100}, {2, 3001}, {2, 3002}};
+    for (int s = 0; s < 5; s++) {
         for (int form = 0; form < 24; form++) {
             const int64_t rows = shapes[s][0], n = shapes[s][1], size = rows * n;
             const int across = form % 2, reverse = form / 2 % 2, lanes = form / 4 % 3 * 4, cut = form / 12;
@@ -263,7 +312,7 @@ test_far_scans(void)
                              .out_stride = step,
                              .x = operand(x),
                              .out = operand(out),
-                             .rows = {lanes, across, 0},
+                             .rows = {lanes, across, !across && !reverse && n % 2 == 0},
                              .reverse = reverse};
             for (int prod = 0; prod < 2; prod++) {
                 for (int64_t r = 0; r < rows; r++) {
@@ -539,6 +588,7 @@ main(void)
     test_normalize();
     test_normalize_grad();
     test_scans();
+    test_narrow_scans();
     test_far_scans();
     test_sort_float("k_sort_rows_float32", 1);
     test_sort_double("k_sort_rows_float64", 2);

@@ -216,6 +216,17 @@ copy_part(const char *op, const dt_array *part, int dim, int64_t at, dt_array *o
     return rc;
 }
 
+/* *made: as the device puts many beside each other. */
+static dt_status
+join_at_once(const dt_array *const *arrays, int n, int dim, dt_array *out, bool *made, dt_error *err)
+{
+    *made = n > 1 && dt_array_numel(out) > 0;
+    for (int i = 0; i < n && *made; i++) {
+        DT_TRY(dt_settle(arrays[i], DT_READ, err));
+    }
+    return *made ? out->storage->backend->join(arrays, n, dim, out, made, err) : DT_OK;
+}
+
 static bool
 all_channels_last(const dt_array *const *arrays, int n)
 {
@@ -304,9 +315,10 @@ dt_cat(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_erro
     if (all_channels_last(arrays, n)) {
         dt_set_channels_last(out);
     }
-    dt_status rc = DT_OK;
+    bool made;
+    dt_status rc = join_at_once(arrays, n, at, out, &made, err);
     int64_t position = 0;
-    for (int i = 0; i < n && rc == DT_OK; i++) {
+    for (int i = 0; i < n && rc == DT_OK && !made; i++) {
         if (arrays[i]->ndim == model->ndim) {
             rc = copy_part("cat", arrays[i], at, position, out, err);
             position += arrays[i]->shape[at];
@@ -342,8 +354,9 @@ dt_stack(const dt_array *const *arrays, int n, int64_t dim, dt_array *out, dt_er
         shape[d] = d < at ? model->shape[d] : d == at ? n : model->shape[d - 1];
     }
     DT_TRY(dt_empty(dt_array_device(model), dtype, model->ndim + 1, shape, out, err));
-    dt_status rc = DT_OK;
-    for (int i = 0; i < n && rc == DT_OK; i++) {
+    bool made;
+    dt_status rc = join_at_once(arrays, n, at, out, &made, err);
+    for (int i = 0; i < n && rc == DT_OK && !made; i++) {
         dt_array part;
         rc = dt_unsqueeze("stack", arrays[i], at, &part, err);
         if (rc == DT_OK) {

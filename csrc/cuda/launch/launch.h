@@ -48,6 +48,8 @@
     X(update)                                                                                                          \
     X(gather)                                                                                                          \
     X(gather_wide)                                                                                                     \
+    X(join)                                                                                                            \
+    X(join_wide)                                                                                                       \
     X(places)                                                                                                          \
     X(sort)                                                                                                            \
     X(scatter_add)                                                                                                     \

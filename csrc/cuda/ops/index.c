@@ -204,7 +204,7 @@ cuda_count_true(const dt_array *mask, dt_array *before, dt_error *err)
     DT_TRY(cuda_enter(before->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_nonzero, DT_BOOL, &function, err));
     describe_mask(mask, before, NULL, &args);
-    DT_TRY(cuda_launch_blocks(d, function, args.chunks, &args, err));
+    DT_TRY(cuda_launch_blocks(d, function, (args.chunks - 1) / K_TRUE_CHUNKS + 1, &args, err));
     args.stage = K_TRUE_SUM;
     return cuda_launch_blocks(d, function, 1, &args, err);
 }

@@ -40,6 +40,10 @@ dt_status cuda_skinny(const dt_array *a, const dt_array *b, const dt_array *bias
 bool cuda_dot_applies(const dt_array *a, const dt_array *bias, const dt_matmul_params *params, const dt_array *out);
 dt_status cuda_dot(const dt_array *a, const dt_array *b, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
+/* join.c: the slot join, but for the order among streams. */
+dt_status cuda_join_parts(const dt_array *const *parts, int n, int dim, dt_array *out, bool *made,
+                          dt_error *err) DT_MUST_CHECK;
+
 /* ---------------------------------------------------------------- reduce.c: how work is shared out */
 
 /* Blocks that fill a large device; not this device's number, so that bits do not depend on it. */

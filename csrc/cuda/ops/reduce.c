@@ -9,6 +9,8 @@
 
 #define MAX_SPLITS 1024
 #define PACKS_WORTH_A_SPLIT 8 /* of each thread */
+#define SPLITS_WORTH_READING_TWICE 4
+#define ROWS_WORTH_FEW_LANES 4096 /* long ones, which then meet in short trees */
 
 int
 cuda_log2(int64_t n, int most)
@@ -42,7 +44,7 @@ lay_out_rows(const dt_walk *outer, const dt_walk *inner, int width, const k_oper
     } else if (packs < 16) {
         rows.lanes = cuda_log2(packs, 2);
     } else {
-        rows.lanes = packs < 1024 && outer->numel >= CUDA_WANTED_BLOCKS ? 5 : 8;
+        rows.lanes = outer->numel >= (packs < 1024 ? CUDA_WANTED_BLOCKS : ROWS_WORTH_FEW_LANES) && packs < 8192 ? 5 : 8;
     }
     int last = inner->ndim - 1;
     rows.vector = last >= 0 && inner->strides[0][last] == 1 && x->address % K_VECTOR_BYTES == 0 &&
@@ -99,7 +101,7 @@ reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, boo
     args.out = cuda_operand(out);
     args.rows = lay_out_rows(&outer, &inner, width, &args.x);
     int64_t tiles = ((outer.numel - 1) >> (8 - args.rows.lanes)) + 1, step = (int64_t)width << args.rows.lanes;
-    int64_t wanted = (CUDA_WANTED_BLOCKS - 1) / tiles + 1, worth = inner.numel / (step * PACKS_WORTH_A_SPLIT);
+    int64_t wanted = (CUDA_WANTED_BLOCKS + tiles / 2) / tiles, worth = inner.numel / (step * PACKS_WORTH_A_SPLIT);
     int64_t splits = wanted < worth ? wanted : worth;
     splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
     if (splits <= 1) {
@@ -207,9 +209,22 @@ cuda_softmax_grad(const dt_array *grad, const dt_array *result, bool log, dt_arr
 
 /* ---------------------------------------------------------------- scans */
 
-/* Lanes as rows have elements for them; 32 neighbouring rows where those are columns. Few long rows are split. */
+/* Whether the steps of all rows, of array k of outer, are whole vectors. */
+static bool
+is_scanned_in_vectors(const dt_walk *outer, int k, const k_operand *operand, size_t itemsize)
+{
+    const int64_t width = K_VECTOR_BYTES / (int64_t)itemsize;
+    bool whole = operand->address % K_VECTOR_BYTES == 0;
+    for (int d = 0; d < outer->ndim && whole; d++) {
+        whole = outer->strides[k][d] % width == 0;
+    }
+    return whole;
+}
+
+/* Lanes as rows have elements for them; 32 neighbouring rows where those are columns. Few long rows are split, which
+ * reads them twice. */
 static void
-lay_scan(const dt_walk *outer, const dt_walk *row, k_scan_args *args)
+lay_scan(const dt_walk *outer, const dt_walk *row, size_t itemsize, size_t result_itemsize, k_scan_args *args)
 {
     const int64_t shares = (args->n - 1) / K_SCAN_EACH + 1;
     args->rows.across = is_across(outer, row);
@@ -220,7 +235,11 @@ lay_scan(const dt_walk *outer, const dt_walk *row, k_scan_args *args)
     const int64_t step = (int64_t)K_SCAN_EACH << args->rows.lanes, steps = (args->n - 1) / step + 1;
     args->splits = 1;
     args->chunk = args->n;
-    if (wanted > 1 && steps > 2) {
+    args->rows.vector = !args->rows.across && !args->reverse && args->x_stride == 1 && args->out_stride == 1 &&
+                        step * (int64_t)itemsize >= K_VECTOR_BYTES &&
+                        is_scanned_in_vectors(outer, 0, &args->x, itemsize) &&
+                        is_scanned_in_vectors(outer, 1, &args->out, result_itemsize);
+    if (wanted >= SPLITS_WORTH_READING_TWICE && steps > 2) {
         const int64_t splits = wanted < steps ? wanted : steps;
         args->chunk = ((steps - 1) / splits + 1) * step;
         args->splits = (args->n - 1) / args->chunk + 1;
@@ -256,7 +275,7 @@ cuda_scan(dt_scan_op op, const dt_array *x, bool reverse, dt_array *out, dt_arra
     cuda_walk_logical(&outer, 0, last, n, arrays);
     cuda_walk_logical(&row, last, x->ndim, n, arrays);
     cuda_index(&args.outer, &outer);
-    lay_scan(&outer, &row, &args);
+    lay_scan(&outer, &row, dt_itemsize((dt_dtype)x->dtype), dt_itemsize((dt_dtype)out->dtype), &args);
     const int64_t blocks = (((outer.numel - 1) >> (8 - args.rows.lanes)) + 1) * args.splits;
     if (args.splits == 1) {
         return cuda_launch_blocks(d, function, blocks, &args, err);
