@@ -508,6 +508,12 @@ typedef struct {
     double eps;
 } dt_normalize_params;
 
+/* What sums of squared distances are divided by, and whether the root is wanted. */
+typedef struct {
+    double count;
+    bool root;
+} dt_variance_params;
+
 /* size: of dimension dim of the result; back: the way of the gradient (ops/resample.h) */
 typedef struct {
     int64_t dim, size;

@@ -71,8 +71,10 @@ typedef struct {
     int32_t vector; /* rows are contiguous and aligned */
 } k_rows;
 
+#define K_REDUCE_PART_BYTES 32 /* of what a split comes to, at most */
+
 /* One result per entry of outer, over the entries of inner. A reduction that is cut into splits of chunk entries leaves
- * an accumulator and a position (8 bytes each) per result and split in scratch, which a second launch combines. */
+ * what it has per result and split in scratch, which a second launch combines. */
 typedef struct {
     k_index outer, inner; /* array 0 is x, in logical order */
     k_operand x, out, scratch;
@@ -80,6 +82,8 @@ typedef struct {
     int32_t stage;
     int32_t wide; /* results are accumulators: int64 or float64 */
     int64_t splits, chunk;
+    double count; /* of variance: what sums of squares are divided by, and whether the root is wanted */
+    int32_t root;
 } k_reduce_args;
 
 #define K_SOFTMAX_KEEP 64 /* bytes that a thread keeps of its row */
@@ -179,13 +183,20 @@ typedef struct {
     int32_t wide, channels_last;
     int32_t count_include_pad;
     int32_t adaptive;
+    int32_t few; /* windows of at most K_POOL_FEW rows and columns, in 32 bits */
 } k_pool2d_args;
 
-/* pool.out is the gradient of x, pool.sizes those of x; grad (N, C, P, Q) is what came. */
+#define K_POOL_FEW 3
+#define K_POOL_WINDOWS 2048 /* that a block keeps */
+
+/* pool.out is the gradient of x, pool.sizes those of x; grad (N, C, P, Q) is what came. By rows: blocks take so many of
+ * an image each, which K_POOL_WINDOWS windows reach over at most. */
 typedef struct {
     k_pool2d_args pool;
     k_operand grad;
     int64_t results[2], grad_strides[4]; /* results: P, Q */
+    int64_t rows;
+    k_divisor by_columns, by_stride[2]; /* Q */
 } k_max_pool2d_grad_args;
 
 enum { K_ACTIVATION_NONE, K_ACTIVATION_RELU, K_ACTIVATION_GELU, K_ACTIVATION_GELU_TANH };

@@ -65,6 +65,8 @@
 #define PY_SELF_equal "$self, other"
 #define PY_SPEC_array_equal {"array_equal", 2, 2, -1, {"input", "other"}, __func__}
 #define PY_TEXT_array_equal "input, other"
+#define PY_SPEC__variance {"var", 5, 5, -1, {"input", "dim", "keepdim", "count", "root"}, __func__}
+#define PY_TEXT__variance "input, dim, keepdim, count, root"
 #define PY_SPEC__sum_squares {"_sum_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}
 #define PY_TEXT__sum_squares "input, dim=None, keepdim=False"
 #define PY_SPEC__root_squares {"_root_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}

@@ -318,6 +318,7 @@ static const struct {
     {"k_normalize_", of_normalize},
     {"k_lstm_", of_cell},
     {"k_gru_", of_cell},
+    {"k_variance_", of_reduce},
     {"k_softmax_grad_", of_softmax_grad},
     {"k_softmax_", of_softmax},
     {"k_log_softmax_", of_softmax},

@@ -19,6 +19,7 @@
     X(cummin)                                                                                                          \
     X(sort_rows)                                                                                                       \
     X(softmax_grad)                                                                                                    \
+    X(variance)                                                                                                        \
     X(normalize)                                                                                                       \
     X(normalize_grad)                                                                                                  \
     X(normalize_sums)                                                                                                  \
@@ -30,6 +31,7 @@
     X(weigh)                                                                                                           \
     X(max_pool2d)                                                                                                      \
     X(max_pool2d_grad)                                                                                                 \
+    X(max_pool2d_grad_rows)                                                                                            \
     X(avg_pool2d)                                                                                                      \
     X(arange)                                                                                                          \
     X(tri)                                                                                                             \

@@ -1,0 +1,199 @@
+/* test_kernels_layers.c: the kernels of variances, of normalised channels, of windows and of resampled images, with all
+ * threads of a block (emulate.h), against slow references. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DT_EMULATED
+#define DT_ONLY
+#define DT_ONLY_float32
+#include "../../csrc/kernels/pool2d.cu"
+#include "../../csrc/kernels/reduce.cu"
+
+#include "emulate.h"
+
+/* ---------------------------------------------------------------- variances */
+
+/* Two passes over n numbers, step apart. */
+static double
+variance_of(const float *x, int64_t n, int64_t step)
+{
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += x[i * step];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double far = x[i * step] - sum / (double)n;
+        squares += far * far;
+    }
+    return squares / (double)n;
+}
+
+static void
+test_variance(void)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {1, 5000}, {3, 1000}, {70, 33}, {300, 7}};
+    for (int s = 0; s < 5; s++) {
+        for (int form = 0; form < 12; form++) { /* as in test_reduce */
+            int64_t rows = shapes[s][0], n = shapes[s][1];
+            int across = form % 2, vector = !across && form / 2 % 2 && n % 4 == 0, lanes = (form / 2 * 3) % 9;
+            float *x = numbers(rows * n, 0), *out = calloc((size_t)rows, 4);
+            for (int64_t i = 0; i < rows * n; i++) {
+                x[i] += i % 3 == 0 ? 1000 : 1001; /* far from 0 */
+            }
+            k_reduce_args a = {.outer = line(rows, across ? 1 : n, 0),
+                               .inner = line(n, across ? rows : 1, 0),
+                               .x = operand(x),
+                               .out = operand(out),
+                               .rows = {lanes, across, vector},
+                               .splits = 1,
+                               .count = (double)n};
+            run_all("k_variance_float32", &a, out, (size_t)rows * 4, "variance");
+            int right = 1;
+            for (int64_t r = 0; r < rows; r++) {
+                const double want = variance_of(x + (across ? r : r * n), n, across ? rows : 1);
+                right = right && fabs(out[r] - want) <= 1e-7 * want;
+            }
+            check(right, "values of variance");
+            free(x);
+            free(out);
+        }
+    }
+}
+
+static void
+test_split_variance(void)
+{
+    int64_t n = 20000, splits = 9, chunk = 2304;
+    float *x = numbers(n, 1), out = 0;
+    uint64_t *scratch = calloc((size_t)splits, K_REDUCE_PART_BYTES);
+    k_reduce_args a = {.outer = line(1, 0, 0),
+                       .inner = line(n, 1, 0),
+                       .x = operand(x),
+                       .out = operand(&out),
+                       .scratch = operand(scratch),
+                       .rows = {8, 0, 1},
+                       .stage = K_STAGE_PARTIAL,
+                       .splits = splits,
+                       .chunk = chunk,
+                       .count = (double)n,
+                       .root = 1};
+    a.outer.ndim = 0;
+    x[0] = 1e6f; /* what others are compared with is far from them */
+    run_all("k_variance_float32", &a, scratch, (size_t)splits * K_REDUCE_PART_BYTES, "parts of a variance");
+    a.stage = K_STAGE_COMBINE;
+    a.rows = (k_rows){4, 0, 0};
+    run_all("k_variance_float32", &a, &out, 4, "variance of parts");
+    const double want = sqrt(variance_of(x, n, 1));
+    check(fabs(out - want) <= 1e-7 * want, "value of a split variance");
+    free(x);
+    free(scratch);
+}
+
+/* ---------------------------------------------------------------- windows */
+
+/* As the host's cuda_divisor has it. */
+static k_divisor
+divisor(int64_t size)
+{
+    k_divisor by = {0};
+    while ((INT64_C(1) << by.shift) < size) {
+        by.shift++;
+    }
+    by.multiplier = (uint32_t)(((((uint64_t)1 << by.shift) - (uint64_t)size) << 32) / (uint64_t)size + 1);
+    return by;
+}
+
+/* channels, height, width, kernel, stride, padding, dilation */
+static const int64_t windows[][7] = {{3, 11, 13, 3, 2, 1, 1}, {2, 8, 8, 2, 2, 0, 1}, {1, 9, 7, 3, 1, 1, 2},
+                                     {2, 5, 40, 3, 3, 0, 1},  {1, 6, 6, 1, 2, 0, 1}, {2, 7, 9, 2, 5, 1, 3}};
+#define NWINDOWS ((int)(sizeof(windows) / sizeof(windows[0])))
+
+static k_pool2d_args
+pooled(const int64_t *w, const float *x, int64_t height, int64_t width)
+{
+    k_pool2d_args a = {.x = operand(x),
+                       .numel = 2 * w[0] * height * width,
+                       .sizes = {2, w[0], height, width},
+                       .height = w[1],
+                       .width = w[2],
+                       .x_strides = {w[0] * w[1] * w[2], w[1] * w[2], w[2], 1},
+                       .out_strides = {w[0] * height * width, height * width, width, 1}};
+    for (int d = 0; d < 4; d++) {
+        a.divisor[d] = divisor(a.sizes[d]);
+        a.indices_strides[d] = a.out_strides[d];
+    }
+    for (int d = 0; d < 2; d++) {
+        a.kernel[d] = w[3];
+        a.stride[d] = w[4];
+        a.padding[d] = w[5];
+        a.dilation[d] = w[6];
+    }
+    return a;
+}
+
+/* Few entries at once, and blocks that share windows, against an entry after the other. */
+static void
+test_windows(void)
+{
+    for (int s = 0; s < NWINDOWS; s++) {
+        const int64_t *w = windows[s], reach = (w[3] - 1) * w[6] + 1;
+        const int64_t p = (w[1] + 2 * w[5] - reach) / w[4] + 1, q = (w[2] + 2 * w[5] - reach) / w[4] + 1;
+        const int64_t n = 2 * w[0] * w[1] * w[2], m = 2 * w[0] * p * q;
+        float *x = numbers(n, 1), *grad = numbers(m, 0);
+        float *out[2] = {calloc((size_t)m, 4), calloc((size_t)m, 4)};
+        float *slope[2] = {calloc((size_t)n, 4), calloc((size_t)n, 4)};
+        int64_t *places[2] = {calloc((size_t)m, 8), calloc((size_t)m, 8)};
+        x[n / 2] = NAN;
+        for (int few = 0; few < 2; few++) {
+            k_pool2d_args a = pooled(w, x, p, q);
+            a.few = few;
+            a.out = operand(out[few]);
+            a.indices = operand(places[few]);
+            run_all("k_max_pool2d_float32", &a, out[few], (size_t)m * 4, "largest of windows");
+        }
+        check(memcmp(out[0], out[1], (size_t)m * 4) == 0, "values of largest of windows");
+        check(memcmp(places[0], places[1], (size_t)m * 8) == 0, "places of largest of windows");
+        for (int padded = 0; padded < 2 && w[6] == 1; padded++) {
+            for (int few = 0; few < 2; few++) {
+                k_pool2d_args a = pooled(w, x, p, q);
+                a.few = few;
+                a.count_include_pad = padded;
+                a.out = operand(out[few]);
+                run_all("k_avg_pool2d_float32", &a, out[few], (size_t)m * 4, "means of windows");
+            }
+            check(memcmp(out[0], out[1], (size_t)m * 4) == 0, "values of means of windows");
+        }
+        k_max_pool2d_grad_args g = {.pool = pooled(w, x, w[1], w[2]),
+                                    .grad = operand(grad),
+                                    .results = {p, q},
+                                    .grad_strides = {w[0] * p * q, p * q, q, 1},
+                                    .by_columns = divisor(q),
+                                    .by_stride = {divisor(w[4]), divisor(w[4])}};
+        g.pool.out = operand(slope[0]);
+        run_all("k_max_pool2d_grad_float32", &g, slope[0], (size_t)n * 4, "gradient of largest");
+        for (g.rows = 1; g.rows < 12; g.rows += 3) {
+            g.pool.out = operand(slope[1]);
+            run_all("k_max_pool2d_grad_rows_float32", &g, slope[1], (size_t)n * 4, "gradient of largest, by rows");
+            check(memcmp(slope[0], slope[1], (size_t)n * 4) == 0, "values of gradient of largest");
+        }
+        free(x);
+        free(grad);
+        for (int few = 0; few < 2; few++) {
+            free(out[few]);
+            free(slope[few]);
+            free(places[few]);
+        }
+    }
+}
+
+int
+main(void)
+{
+    emulation_open();
+    test_variance();
+    test_split_variance();
+    test_windows();
+    return emulation_close();
+}
