@@ -135,6 +135,38 @@ typedef struct {
     int64_t rows, n, chunk;
 } k_normalize_sums_args;
 
+#define K_MOMENTS_BYTES 32 /* of a part of a channel */
+
+/* Batch norm by the numbers of the batch: each channel has n elements, pixels of them side by side, and is cut into
+ * splits of chunk elements, no more than DT_MAX_THREADS. PARTIAL leaves what they come to in parts, from which COMBINE
+ * goes on; WHOLE has one split. stats, of address 0 or two numbers of each channel: mean, and variance by n - 1. */
+typedef struct {
+    k_operand x, weight, bias, out, stats, parts;
+    int64_t channels, pixels, n, splits, chunk;
+    k_divisor by_pixels;
+    double eps;
+    int32_t stage;
+    int32_t vector; /* pixels are whole vectors, aligned */
+    int32_t narrow; /* n fits 32 bits */
+} k_channels_args;
+
+/* channels.out is the gradient of x, channels.stats those of weight and bias, grad what came; products is as parts, two
+ * float64. Where channels.parts is 0, the block measures its chunk, which is the whole channel. */
+typedef struct {
+    k_channels_args channels;
+    k_operand grad, products;
+} k_channels_grad_args;
+
+/* Batch norm by numbers that are known: element i of x, and of out, in memory is of channel i / inner % channels. */
+typedef struct {
+    k_operand x, mean, var, weight, bias, out;
+    int64_t numel, channels, inner;
+    k_divisor by_inner, by_channels;
+    double eps;
+    int32_t vector; /* all packs are whole and aligned */
+    int32_t narrow;
+} k_batch_norm_args;
+
 /* own: the product with h, x: that with the input, (n, gates * size), state (n, size), grad (n, size), of an LSTM (2,
  * n, size); rows of neighbours, so many elements apart. */
 typedef struct {

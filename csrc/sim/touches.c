@@ -115,6 +115,39 @@ of_normalize_sums(list *l, const void *args)
 }
 
 static void
+of_channels(list *l, const void *args)
+{
+    const k_channels_args *a = args;
+    reads(l, &a->x);
+    reads(l, &a->weight);
+    reads(l, &a->bias);
+    writes(l, &a->out);
+    writes(l, &a->stats);
+    writes(l, &a->parts);
+}
+
+static void
+of_channels_grad(list *l, const void *args)
+{
+    const k_channels_grad_args *a = args;
+    of_channels(l, &a->channels);
+    reads(l, &a->grad);
+    writes(l, &a->products);
+}
+
+static void
+of_batch_norm(list *l, const void *args)
+{
+    const k_batch_norm_args *a = args;
+    reads(l, &a->x);
+    reads(l, &a->mean);
+    reads(l, &a->var);
+    reads(l, &a->weight);
+    reads(l, &a->bias);
+    writes(l, &a->out);
+}
+
+static void
 of_softmax_grad(list *l, const void *args)
 {
     const k_softmax_grad_args *a = args;
@@ -316,6 +349,9 @@ static const struct {
     {"k_normalize_grad_", of_normalize_grad},
     {"k_normalize_sums_", of_normalize_sums},
     {"k_normalize_", of_normalize},
+    {"k_channels_grad_", of_channels_grad},
+    {"k_channels_", of_channels},
+    {"k_batch_norm_", of_batch_norm},
     {"k_lstm_", of_cell},
     {"k_gru_", of_cell},
     {"k_variance_", of_reduce},

@@ -8,6 +8,7 @@
 #define DT_EMULATED
 #define DT_ONLY
 #define DT_ONLY_float32
+#include "../../csrc/kernels/channels.cu"
 #include "../../csrc/kernels/pool2d.cu"
 #include "../../csrc/kernels/reduce.cu"
 
@@ -188,6 +189,149 @@ test_windows(void)
     }
 }
 
+/* ---------------------------------------------------------------- channels */
+
+static int
+near(const float *got, const double *want, int64_t n, double most)
+{
+    int right = 1;
+    for (int64_t i = 0; i < n; i++) {
+        right = right && fabs(got[i] - want[i]) <= most * (1 + fabs(want[i]));
+    }
+    return right;
+}
+
+/* Channels in one chunk and in several, vectors or not, by two passes over each. */
+static void
+test_channels(void)
+{
+    static const int64_t shapes[][3] = {{3, 2, 64}, {2, 3, 49}, {1, 1, 5000}, {4, 2, 1}, {5, 2, 1024}};
+    for (int s = 0; s < 15; s++) {
+        const int64_t images = shapes[s % 5][0], channels = shapes[s % 5][1], pixels = shapes[s % 5][2];
+        const int64_t n = images * pixels, all = n * channels, splits = s / 5 == 0 ? 1 : s / 5 == 1 ? 3 : 7;
+        const int64_t chunk = ((n - 1) / splits / 4 + 1) * 4;
+        float *x = numbers(all, 0), *grad = numbers(all, 0), *weight = numbers(channels, 0),
+              *bias = numbers(channels, 0);
+        float *out = calloc((size_t)all, 4), *slope = calloc((size_t)all, 4);
+        float *stats = calloc((size_t)channels * 2, 4), *sums = calloc((size_t)channels * 2, 4);
+        double *want = calloc((size_t)all, 8), *steep = calloc((size_t)all, 8);
+        double *numbers_of = calloc((size_t)channels * 2, 8), *sums_of = calloc((size_t)channels * 2, 8);
+        for (int64_t i = 0; i < all; i++) {
+            x[i] += 3;
+        }
+        for (int64_t c = 0; c < channels; c++) {
+            double sum = 0, squares = 0, total = 0, product = 0;
+            for (int pass = 0; pass < 4; pass++) {
+                const double mean = sum / (double)n, scale = 1 / sqrt(squares / (double)n + 1e-5);
+                for (int64_t j = 0; j < n; j++) {
+                    const int64_t at = (j / pixels * channels + c) * pixels + j % pixels;
+                    const double normal = (x[at] - mean) * scale;
+                    if (pass == 0) {
+                        sum += x[at];
+                    } else if (pass == 1) {
+                        squares += (x[at] - mean) * (x[at] - mean);
+                    } else if (pass == 2) {
+                        want[at] = normal * weight[c] + bias[c];
+                        total += grad[at];
+                        product += grad[at] * normal;
+                    } else {
+                        steep[at] = scale * weight[c] * (grad[at] - (total + normal * product) / (double)n);
+                    }
+                }
+            }
+            numbers_of[c] = sum / (double)n;
+            numbers_of[channels + c] = squares / (double)(n - 1);
+            sums_of[c] = product;
+            sums_of[channels + c] = total;
+        }
+        k_channels_grad_args g = {.channels = {.x = operand(x),
+                                               .weight = operand(weight),
+                                               .bias = operand(bias),
+                                               .out = operand(out),
+                                               .stats = operand(stats),
+                                               .channels = channels,
+                                               .pixels = pixels,
+                                               .n = n,
+                                               .splits = (n - 1) / chunk + 1,
+                                               .chunk = chunk,
+                                               .by_pixels = divisor(pixels),
+                                               .eps = 1e-5,
+                                               .stage = K_STAGE_WHOLE,
+                                               .vector = pixels % 4 == 0,
+                                               .narrow = s % 2},
+                                  .grad = operand(grad)};
+        k_channels_args *a = &g.channels;
+        k_moments *parts = calloc((size_t)(channels * a->splits), sizeof(k_moments));
+        double *products = calloc((size_t)(channels * a->splits), 2 * sizeof(double));
+        const size_t nbytes = (size_t)all * 4, numbers_bytes = (size_t)channels * 8;
+        if (a->splits > 1) {
+            a->parts = operand(parts);
+            g.products = operand(products);
+            a->stage = K_STAGE_PARTIAL;
+            run_all("k_channels_float32", a, parts, (size_t)(channels * a->splits) * sizeof(k_moments), "chunks");
+            a->stage = K_STAGE_COMBINE;
+        }
+        run_all("k_channels_float32", a, out, nbytes, "channels");
+        check(near(out, want, all, 4e-6) && near(stats, numbers_of, 2 * channels, 1e-6), "values of channels");
+        a->stats = operand(sums);
+        a->out = operand(slope);
+        if (a->splits > 1) {
+            a->stage = K_STAGE_PARTIAL;
+            run_all("k_channels_grad_float32", &g, products, (size_t)(channels * a->splits) * 16,
+                    "gradients of chunks");
+            a->stage = K_STAGE_COMBINE;
+        }
+        run_all("k_channels_grad_float32", &g, slope, nbytes, "gradients of channels");
+        check(near(slope, steep, all, 1e-5) && near(sums, sums_of, 2 * channels, 1e-5), "values of their gradients");
+        run_all("k_channels_grad_float32", &g, sums, numbers_bytes, "gradients of weights");
+        void *const made[] = {x,    grad, weight,     bias,    out,   slope, stats,
+                              sums, want, numbers_of, sums_of, steep, parts, products};
+        for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+            free(made[i]);
+        }
+    }
+}
+
+/* By numbers that are known: channels outside and inside. */
+static void
+test_batch_norm(void)
+{
+    static const int64_t shapes[][2] = {{3, 64}, {5, 7}, {8, 1}, {3, 1}};
+    for (int s = 0; s < 8; s++) {
+        const int64_t channels = shapes[s / 2][0], inner = shapes[s / 2][1], n = 2 * channels * inner;
+        float *x = numbers(n, 0), *many = numbers(4 * channels, 0), *out = calloc((size_t)n, 4), root[8];
+        k_batch_norm_args a = {.x = operand(x),
+                               .mean = operand(many),
+                               .var = operand(root),
+                               .weight = operand(many + channels),
+                               .bias = operand(many + 2 * channels),
+                               .out = operand(out),
+                               .numel = n,
+                               .channels = channels,
+                               .inner = inner,
+                               .by_inner = divisor(inner),
+                               .by_channels = divisor(channels),
+                               .eps = 1e-5,
+                               .vector = n % 4 == 0,
+                               .narrow = s % 2};
+        for (int64_t c = 0; c < channels; c++) {
+            root[c] = fabsf(many[3 * channels + c]);
+        }
+        run_all("k_batch_norm_float32", &a, out, (size_t)n * 4, "batch norm in use");
+        int right = 1;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t c = i / inner % channels;
+            const float scale = 1 / sqrtf(root[c] + 1e-5f) * many[channels + c];
+            const float product = many[c] * scale, shift = many[2 * channels + c] - product, scaled = x[i] * scale;
+            right = right && out[i] == scaled + shift;
+        }
+        check(right, "values of batch norm in use");
+        free(x);
+        free(many);
+        free(out);
+    }
+}
+
 int
 main(void)
 {
@@ -195,5 +339,7 @@ main(void)
     test_variance();
     test_split_variance();
     test_windows();
+    test_channels();
+    test_batch_norm();
     return emulation_close();
 }

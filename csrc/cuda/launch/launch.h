@@ -23,6 +23,9 @@
     X(normalize)                                                                                                       \
     X(normalize_grad)                                                                                                  \
     X(normalize_sums)                                                                                                  \
+    X(channels)                                                                                                        \
+    X(channels_grad)                                                                                                   \
+    X(batch_norm)                                                                                                      \
     X(lstm)                                                                                                            \
     X(gru)                                                                                                             \
     X(lstm_grad)                                                                                                       \
