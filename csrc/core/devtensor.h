@@ -520,6 +520,32 @@ typedef struct {
     bool back;
 } dt_resample_params;
 
+/* Which place of a dimension of the input a place of the result shows (ops/remap.h). */
+typedef enum {
+    DT_REMAP_SAME,
+    DT_REMAP_FLIP,
+    DT_REMAP_REFLECT,
+    DT_REMAP_REPLICATE,
+    DT_REMAP_CIRCULAR,
+    DT_REMAP_NEAREST,
+    DT_REMAP_LINEAR,
+    DT_NREMAPS
+} dt_remap_kind;
+
+/* size: of the result. before: of padding, which may be negative; shift and step: of images of another size */
+typedef struct {
+    dt_remap_kind kind;
+    int64_t size, before;
+    double shift, step;
+} dt_remap_dim;
+
+/* Of dimensions dim and dim + 1; means of columns are made first where asked for. */
+typedef struct {
+    int dim;
+    bool columns_first;
+    dt_remap_dim along[2];
+} dt_remap_params;
+
 typedef enum { DT_CELL_LSTM, DT_CELL_GRU, DT_NCELLS } dt_cell;
 
 typedef enum { DT_POOL_MAX, DT_POOL_AVG, DT_POOL_ADAPTIVE_AVG } dt_pool2d_mode;

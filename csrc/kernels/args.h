@@ -231,6 +231,37 @@ typedef struct {
     k_divisor by_columns, by_stride[2]; /* Q */
 } k_max_pool2d_grad_args;
 
+/* Which place of a dimension of the input a place of the result shows: its own, the last first, that of padding, of an
+ * image of another size, or a mean of two. */
+enum {
+    K_REMAP_SAME,
+    K_REMAP_FLIP,
+    K_REMAP_REFLECT,
+    K_REMAP_REPLICATE,
+    K_REMAP_CIRCULAR,
+    K_REMAP_NEAREST,
+    K_REMAP_LINEAR
+};
+
+/* n: of the input. before: places of padding, which come round in [first, first + period). An image of another size has
+ * place (i + shift) * step, for means - shift. */
+typedef struct {
+    int32_t kind;
+    float shift;
+    int64_t n, before, first, period;
+    double step;
+} k_remap_dim;
+
+/* x (outer, rows, columns, inner), out of the sizes, both contiguous. */
+typedef struct {
+    k_operand x, out;
+    int64_t numel, sizes[4]; /* of out */
+    k_divisor divisor[4];
+    k_remap_dim dim[2];
+    int32_t columns_first;
+    int32_t wide, vector;
+} k_remap_args;
+
 enum { K_ACTIVATION_NONE, K_ACTIVATION_RELU, K_ACTIVATION_GELU, K_ACTIVATION_GELU_TANH };
 
 #define K_STRIP 4 /* results below each other, of one thread: they share rows of the image */

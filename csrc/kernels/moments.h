@@ -6,7 +6,8 @@
 
 #include "kernel.h"
 
-/* Sums of n distances from middle and of their squares. Settled: middle is the mean, and sum not used any more. */
+/* Sums of n distances from middle and of their squares. Settled: sum is the distance of the mean from middle, which,
+ * unlike the mean, is told exactly where numbers are far from 0; squares are of distances from the mean. */
 typedef struct {
     double middle, sum, squares;
     int64_t n;
@@ -31,7 +32,7 @@ k_moments_settle(k_moments *part)
             part->squares -= part->sum * mean;
         }
         part->squares = part->squares < 0 ? 0 : part->squares;
-        part->middle += mean;
+        part->sum = mean;
     }
 }
 
@@ -42,8 +43,9 @@ k_moments_join(k_moments *a, const k_moments *b)
     if (a->n == 0) {
         *a = *b;
     } else if (b->n > 0) {
-        const double part = a->n == b->n ? 0.5 : (double)b->n / (double)(a->n + b->n), far = b->middle - a->middle;
-        a->middle += far * part;
+        const double part = a->n == b->n ? 0.5 : (double)b->n / (double)(a->n + b->n);
+        const double far = (b->middle - a->middle) + (b->sum - a->sum);
+        a->sum += far * part;
         a->squares += b->squares + far * far * part * (double)a->n;
         a->n += b->n;
     }

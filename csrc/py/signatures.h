@@ -52,6 +52,8 @@
 #define PY_TEXT__lstm_cell "own, input, state"
 #define PY_SPEC__gru_cell {"gru", 3, 3, -1, {"own", "input", "state"}, __func__}
 #define PY_TEXT__gru_cell "own, input, state"
+#define PY_SPEC__remap {"interpolate", 8, 8, -1, {"input", "dim", "kinds", "sizes", "before", "steps", "shifts", "columns_first"}, __func__}
+#define PY_TEXT__remap "input, dim, kinds, sizes, before, steps, shifts, columns_first"
 #define PY_SPEC__resample {"interpolate", 4, 4, -1, {"input", "index", "share", "dim"}, __func__}
 #define PY_TEXT__resample "input, index, share, dim"
 #define PY_SPEC_isclose {"isclose", 2, 5, -1, {"input", "other", "rtol", "atol", "equal_nan"}, __func__}

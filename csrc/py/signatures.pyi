@@ -98,6 +98,17 @@ def _lstm_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> Devi
 @op("gru")
 def _gru_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
 @op("interpolate")
+def _remap(
+    input: DeviceArray,
+    dim: _Int,
+    kinds: tuple[int, ...],
+    sizes: tuple[int, ...],
+    before: tuple[int, ...],
+    steps: tuple[float, ...],
+    shifts: tuple[float, ...],
+    columns_first: bool,
+) -> DeviceArray: ...
+@op("interpolate")
 def _resample(input: DeviceArray, index: DeviceArray, share: DeviceArray, dim: _Int) -> DeviceArray: ...
 
 # ---------------------------------------------------------------- Comparisons of whole arrays

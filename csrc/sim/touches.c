@@ -272,6 +272,14 @@ of_random(list *l, const void *args)
 }
 
 static void
+of_remap(list *l, const void *args)
+{
+    const k_remap_args *a = args;
+    reads(l, &a->x);
+    writes(l, &a->out);
+}
+
+static void
 of_gather(list *l, const void *args)
 {
     const k_gather_args *a = args;
@@ -381,6 +389,7 @@ static const struct {
     {"k_normal_", of_random},
     {"k_integers_", of_random},
     {"k_permutation_", of_random},
+    {"k_remap_", of_remap},
     {"k_gather_", of_gather},
     {"k_places_", of_places},
     {"k_scatter_add_", of_scatter_add},

@@ -11,6 +11,7 @@
 #include "../../csrc/kernels/channels.cu"
 #include "../../csrc/kernels/pool2d.cu"
 #include "../../csrc/kernels/reduce.cu"
+#include "../../csrc/kernels/remap.cu"
 
 #include "emulate.h"
 
@@ -332,6 +333,98 @@ test_batch_norm(void)
     }
 }
 
+/* ---------------------------------------------------------------- places */
+
+static int64_t
+shown(const k_remap_dim *m, int64_t i)
+{
+    const int64_t k = i - m->before, n = m->n, near = (int64_t)floorf(((float)i + m->shift) * (float)m->step);
+    switch (m->kind) {
+    case K_REMAP_FLIP:
+        return n - 1 - i;
+    case K_REMAP_REFLECT:
+        return n - 1 - llabs(n - 1 - llabs(k));
+    case K_REMAP_REPLICATE:
+        return k < 0 ? 0 : k >= n ? n - 1 : k;
+    case K_REMAP_CIRCULAR:
+        return ((k - m->first) % m->period + m->period) % m->period + m->first;
+    case K_REMAP_NEAREST:
+        return near < n ? near : n - 1;
+    default:
+        return i;
+    }
+}
+
+static float
+mean_of(const k_remap_dim *m, int64_t i, const float *x, int64_t step)
+{
+    float place = ((float)i + m->shift) * (float)m->step - m->shift;
+    place = place < 0 ? 0 : place;
+    const int64_t first = (int64_t)place < m->n ? (int64_t)place : m->n - 1;
+    const int64_t second = first + 1 < m->n ? first + 1 : first;
+    const float share = fminf(place - (float)first, 1);
+    return x[first * step] * (1 - share) + x[second * step] * share;
+}
+
+static void
+test_remap(void)
+{
+    static const k_remap_dim dims[] = {{.kind = K_REMAP_SAME, .n = 6},
+                                       {.kind = K_REMAP_FLIP, .n = 6},
+                                       {.kind = K_REMAP_REFLECT, .n = 6, .before = 5},
+                                       {.kind = K_REMAP_REPLICATE, .n = 6, .before = 2},
+                                       {.kind = K_REMAP_CIRCULAR, .n = 6, .before = -1, .first = 1, .period = 5},
+                                       {.kind = K_REMAP_NEAREST, .n = 6, .shift = 0.5F, .step = 0.6},
+                                       {.kind = K_REMAP_LINEAR, .n = 6, .shift = 0.5F, .step = 0.6}};
+    static const int64_t sizes[] = {6, 6, 15, 9, 7, 10, 10};
+    for (int s = 0; s < 7 * 7 * 2; s++) {
+        const int first = s / 2 / 7, second = s / 2 % 7, linear = first == 6 || second == 6;
+        const int64_t inner = s % 2 ? 3 : 1, n = 2 * 6 * 6 * inner, m = 2 * sizes[first] * sizes[second] * inner;
+        if (linear && (first % 6 != 0 || second % 6 != 0)) {
+            continue; /* means go with dimensions that stay */
+        }
+        float *x = numbers(n, 0), *out = calloc((size_t)m, 4);
+        for (int turned = 0; turned <= linear; turned++) {
+            k_remap_args a = {.x = operand(x),
+                              .out = operand(out),
+                              .numel = m,
+                              .sizes = {2, sizes[first], sizes[second], inner},
+                              .dim = {dims[first], dims[second]},
+                              .columns_first = turned,
+                              .wide = s % 3 == 0,
+                              .vector = m % 4 == 0};
+            for (int d = 0; d < 4; d++) {
+                a.divisor[d] = divisor(a.sizes[d]);
+            }
+            run_all(linear ? "k_remap_linear_float32" : "k_remap_float32", &a, out, (size_t)m * 4, "places");
+            int right = 1;
+            for (int64_t i = 0; i < m; i++) {
+                const int64_t c = i % inner, q = i / inner % sizes[second],
+                              p = i / inner / sizes[second] % sizes[first];
+                const float *plane = x + i / inner / sizes[second] / sizes[first] * 36 * inner + c;
+                float want = 0, lines[6];
+                if (!linear) {
+                    want = plane[(shown(&dims[first], p) * 6 + shown(&dims[second], q)) * inner];
+                } else if (first != 6) {
+                    want = mean_of(&dims[6], q, plane + p * 6 * inner, inner);
+                } else if (second != 6) {
+                    want = mean_of(&dims[6], p, plane + q * inner, 6 * inner);
+                } else {
+                    for (int k = 0; k < 6; k++) {
+                        lines[k] = turned ? mean_of(&dims[6], q, plane + k * 6 * inner, inner)
+                                          : mean_of(&dims[6], p, plane + k * inner, 6 * inner);
+                    }
+                    want = mean_of(&dims[6], turned ? p : q, lines, 1);
+                }
+                right = right && out[i] == want;
+            }
+            check(right, "values of places");
+        }
+        free(x);
+        free(out);
+    }
+}
+
 int
 main(void)
 {
@@ -341,5 +434,6 @@ main(void)
     test_windows();
     test_channels();
     test_batch_norm();
+    test_remap();
     return emulation_close();
 }

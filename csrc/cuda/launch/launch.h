@@ -49,6 +49,8 @@
     X(small_matmul)                                                                                                    \
     X(dot)                                                                                                             \
     X(update)                                                                                                          \
+    X(remap)                                                                                                           \
+    X(remap_linear)                                                                                                    \
     X(gather)                                                                                                          \
     X(gather_wide)                                                                                                     \
     X(places)                                                                                                          \
