@@ -508,43 +508,13 @@ typedef struct {
     double eps;
 } dt_normalize_params;
 
-/* What sums of squared distances are divided by, and whether the root is wanted. */
-typedef struct {
-    double count;
-    bool root;
-} dt_variance_params;
-
 /* size: of dimension dim of the result; back: the way of the gradient (ops/resample.h) */
 typedef struct {
     int64_t dim, size;
     bool back;
 } dt_resample_params;
 
-/* Which place of a dimension of the input a place of the result shows (ops/remap.h). */
-typedef enum {
-    DT_REMAP_SAME,
-    DT_REMAP_FLIP,
-    DT_REMAP_REFLECT,
-    DT_REMAP_REPLICATE,
-    DT_REMAP_CIRCULAR,
-    DT_REMAP_NEAREST,
-    DT_REMAP_LINEAR,
-    DT_NREMAPS
-} dt_remap_kind;
-
-/* size: of the result. before: of padding, which may be negative; shift and step: of images of another size */
-typedef struct {
-    dt_remap_kind kind;
-    int64_t size, before;
-    double shift, step;
-} dt_remap_dim;
-
-/* Of dimensions dim and dim + 1; means of columns are made first where asked for. */
-typedef struct {
-    int dim;
-    bool columns_first;
-    dt_remap_dim along[2];
-} dt_remap_params;
+typedef struct dt_remap_params dt_remap_params; /* ops/remap.h */
 
 typedef enum { DT_CELL_LSTM, DT_CELL_GRU, DT_NCELLS } dt_cell;
 

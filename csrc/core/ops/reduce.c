@@ -180,8 +180,8 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
 }
 
 dt_status
-dt_variance(const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim,
-            const dt_variance_params *params, dt_array *out, dt_error *err)
+dt_variance(const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, double count, bool root,
+            dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", x, -1}};
     int reduced[DT_MAX_NDIM], ndim;
@@ -198,7 +198,7 @@ dt_variance(const char *name, const dt_array *x, int ndims, const int64_t *dims,
     memcpy(rows.shape, view.shape, sizeof(rows.shape));
     dt_array_set_contiguous(&rows);
     bool made = true;
-    const dt_status rc = dt_call_new_variance(&view, ndims, params, &rows, &made, err);
+    const dt_status rc = dt_call_new_variance(&view, ndims, count, root, &rows, &made, err);
     return dt_result_made_here(rc, made, name, out, err);
 }
 

@@ -119,15 +119,14 @@ reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, boo
 }
 
 dt_status
-cuda_variance(const dt_array *x, int nreduce, const dt_variance_params *params, dt_array *out, bool *made,
-              dt_error *err)
+cuda_variance(const dt_array *x, int nreduce, double count, bool root, dt_array *out, bool *made, dt_error *err)
 {
     (void)made;
     cuda_device *d;
     CUfunction function;
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_variance, (dt_dtype)x->dtype, &function, err));
-    return reduce_by(d, function, (k_reduce_args){.count = params->count, .root = params->root}, x, nreduce, out, err);
+    return reduce_by(d, function, (k_reduce_args){.count = count, .root = root}, x, nreduce, out, err);
 }
 
 dt_status

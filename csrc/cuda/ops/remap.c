@@ -1,4 +1,5 @@
 /* remap.c: places of the input along two neighbouring dimensions. */
+#include "../../core/ops/remap.h"
 #include "../launch/launch.h"
 #include "ops.h"
 

@@ -89,14 +89,15 @@ py__variance(PY_PARAMS)
     int ndims;
     int64_t dims[DT_MAX_NDIM];
     bool keepdim = false;
-    dt_variance_params params = {1, false};
+    double count;
+    bool root = false;
     const dt_array *x = py_arg_array(&a, 0);
     if (x == NULL || py_arg_dims(&a, 1, &ndims, dims) < 0 || py_arg_bool(&a, 2, &keepdim) < 0 ||
-        py_arg_float(&a, 3, &params.count) < 0 || py_arg_bool(&a, 4, &params.root) < 0) {
+        py_arg_float(&a, 3, &count) < 0 || py_arg_bool(&a, 4, &root) < 0) {
         return NULL;
     }
     PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(x),
-              dt_variance(a.op, x, ndims, dims, keepdim, &params, out, &err));
+              dt_variance(a.op, x, ndims, dims, keepdim, count, root, out, &err));
 }
 
 /* ---------------------------------------------------------------- max, min */
