@@ -31,8 +31,8 @@ dt_settle_update(const dt_update *update, dt_error *err)
     DT_TRY(dt_settle((write) ? DT_ARG_WRITTEN(x) : NULL, DT_WRITE, err));                                              \
     DT_TRY(dt_settle_indices(DT_ARG_INDEX(x), err));                                                                   \
     DT_TRY(dt_settle_update(DT_ARG_UPDATE(x), err))
-#define DT_CALL_SETTLE_ALL(write, ...) DT_CALL_SETTLE_EACH(write, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-#define DT_CALL_SETTLE_EACH(write, a, b, c, d, e, f, g, h, ...)                                                        \
+#define DT_CALL_SETTLE_ALL(write, ...) DT_CALL_SETTLE_EACH(write, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
+#define DT_CALL_SETTLE_EACH(write, a, b, c, d, e, f, g, h, i, ...)                                                     \
     DT_CALL_SETTLE(a, write);                                                                                          \
     DT_CALL_SETTLE(b, write);                                                                                          \
     DT_CALL_SETTLE(c, write);                                                                                          \
@@ -40,12 +40,13 @@ dt_settle_update(const dt_update *update, dt_error *err)
     DT_CALL_SETTLE(e, write);                                                                                          \
     DT_CALL_SETTLE(f, write);                                                                                          \
     DT_CALL_SETTLE(g, write);                                                                                          \
-    DT_CALL_SETTLE(h, write)
+    DT_CALL_SETTLE(h, write);                                                                                          \
+    DT_CALL_SETTLE(i, write)
 #define DT_CALL_NAMES(...) __VA_ARGS__
 
 /* The first operand that is written: its backend does the work. */
-#define DT_CALL_TARGET(...) DT_CALL_TARGET_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-#define DT_CALL_TARGET_OF(a, b, c, d, e, f, g, h, ...)                                                                 \
+#define DT_CALL_TARGET(...) DT_CALL_TARGET_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
+#define DT_CALL_TARGET_OF(a, b, c, d, e, f, g, h, i, ...)                                                              \
     (DT_ARG_IS_WRITTEN(a)   ? DT_ARG_WRITTEN(a)                                                                        \
      : DT_ARG_IS_WRITTEN(b) ? DT_ARG_WRITTEN(b)                                                                        \
      : DT_ARG_IS_WRITTEN(c) ? DT_ARG_WRITTEN(c)                                                                        \
@@ -53,7 +54,8 @@ dt_settle_update(const dt_update *update, dt_error *err)
      : DT_ARG_IS_WRITTEN(e) ? DT_ARG_WRITTEN(e)                                                                        \
      : DT_ARG_IS_WRITTEN(f) ? DT_ARG_WRITTEN(f)                                                                        \
      : DT_ARG_IS_WRITTEN(g) ? DT_ARG_WRITTEN(g)                                                                        \
-                            : DT_ARG_WRITTEN(h))
+     : DT_ARG_IS_WRITTEN(h) ? DT_ARG_WRITTEN(h)                                                                        \
+                            : DT_ARG_WRITTEN(i))
 
 #define DT_SLOT(ret, name, args)
 #define DT_OP(name, args, names)                                                                                       \

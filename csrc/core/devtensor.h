@@ -514,6 +514,8 @@ typedef struct {
     bool back;
 } dt_resample_params;
 
+typedef struct dt_remap_params dt_remap_params; /* ops/remap.h */
+
 typedef enum { DT_CELL_LSTM, DT_CELL_GRU, DT_NCELLS } dt_cell;
 
 typedef enum { DT_POOL_MAX, DT_POOL_AVG, DT_POOL_ADAPTIVE_AVG } dt_pool2d_mode;

@@ -14,7 +14,7 @@
 #define DT_ARG_UPDATE(x) _Generic((x), const dt_update * : (x), default : (const dt_update *)NULL)
 
 /* The macros below and those that are made of them look at so many arguments; call.h sees to it that no op has more. */
-#define DT_MAX_ARGS 8
+#define DT_MAX_ARGS 9
 #define DT_COUNT_ARGS(...) DT_COUNT_ARGS_OF(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define DT_COUNT_ARGS_OF(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
 
@@ -36,10 +36,11 @@ dt_all_updated(const dt_update *update)
 }
 
 /* After a slot: each array that it writes has changed. An op that has an update has it first. */
-#define DT_ALL_WRITTEN(...) DT_ALL_WRITTEN_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-#define DT_ALL_WRITTEN_OF(a, b, c, d, e, f, g, h, ...)                                                                 \
+#define DT_ALL_WRITTEN(...) DT_ALL_WRITTEN_OF(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
+#define DT_ALL_WRITTEN_OF(a, b, c, d, e, f, g, h, i, ...)                                                              \
     (dt_all_updated(DT_ARG_UPDATE(a)), dt_written(DT_ARG_WRITTEN(a)), dt_written(DT_ARG_WRITTEN(b)),                   \
      dt_written(DT_ARG_WRITTEN(c)), dt_written(DT_ARG_WRITTEN(d)), dt_written(DT_ARG_WRITTEN(e)),                      \
-     dt_written(DT_ARG_WRITTEN(f)), dt_written(DT_ARG_WRITTEN(g)), dt_written(DT_ARG_WRITTEN(h)))
+     dt_written(DT_ARG_WRITTEN(f)), dt_written(DT_ARG_WRITTEN(g)), dt_written(DT_ARG_WRITTEN(h)),                      \
+     dt_written(DT_ARG_WRITTEN(i)))
 
 #endif

@@ -71,8 +71,10 @@ typedef struct {
     int32_t vector; /* rows are contiguous and aligned */
 } k_rows;
 
+#define K_REDUCE_PART_BYTES 32 /* of what a split comes to, at most */
+
 /* One result per entry of outer, over the entries of inner. A reduction that is cut into splits of chunk entries leaves
- * an accumulator and a position (8 bytes each) per result and split in scratch, which a second launch combines. */
+ * what it has per result and split in scratch, which a second launch combines. */
 typedef struct {
     k_index outer, inner; /* array 0 is x, in logical order */
     k_operand x, out, scratch;
@@ -80,6 +82,8 @@ typedef struct {
     int32_t stage;
     int32_t wide; /* results are accumulators: int64 or float64 */
     int64_t splits, chunk;
+    double count; /* of variance: what sums of squares are divided by, and whether the root is wanted */
+    int32_t root;
 } k_reduce_args;
 
 #define K_SOFTMAX_KEEP 64 /* bytes that a thread keeps of its row */
@@ -130,6 +134,38 @@ typedef struct {
     k_operand x, grad, stats, out;
     int64_t rows, n, chunk;
 } k_normalize_sums_args;
+
+#define K_MOMENTS_BYTES 32 /* of a part of a channel */
+
+/* Batch norm by the numbers of the batch: each channel has n elements, pixels of them side by side, and is cut into
+ * splits of chunk elements, no more than DT_MAX_THREADS. PARTIAL leaves what they come to in parts, from which COMBINE
+ * goes on; WHOLE has one split. stats, of address 0 or two numbers of each channel: mean, and variance by n - 1. */
+typedef struct {
+    k_operand x, weight, bias, out, stats, parts;
+    int64_t channels, pixels, n, splits, chunk;
+    k_divisor by_pixels;
+    double eps;
+    int32_t stage;
+    int32_t vector; /* pixels are whole vectors, aligned */
+    int32_t narrow; /* n fits 32 bits */
+} k_channels_args;
+
+/* channels.out is the gradient of x, channels.stats those of weight and bias, grad what came; products is as parts, two
+ * float64. Where channels.parts is 0, the block measures its chunk, which is the whole channel. */
+typedef struct {
+    k_channels_args channels;
+    k_operand grad, products;
+} k_channels_grad_args;
+
+/* Batch norm by numbers that are known: element i of x, and of out, in memory is of channel i / inner % channels. */
+typedef struct {
+    k_operand x, mean, var, weight, bias, out;
+    int64_t numel, channels, inner;
+    k_divisor by_inner, by_channels;
+    double eps;
+    int32_t vector; /* all packs are whole and aligned */
+    int32_t narrow;
+} k_batch_norm_args;
 
 /* own: the product with h, x: that with the input, (n, gates * size), state (n, size), grad (n, size), of an LSTM (2,
  * n, size); rows of neighbours, so many elements apart. */
@@ -191,14 +227,52 @@ typedef struct {
     int32_t wide, channels_last;
     int32_t count_include_pad;
     int32_t adaptive;
+    int32_t few; /* windows of at most K_POOL_FEW rows and columns, in 32 bits */
 } k_pool2d_args;
 
-/* pool.out is the gradient of x, pool.sizes those of x; grad (N, C, P, Q) is what came. */
+#define K_POOL_FEW 3
+#define K_POOL_WINDOWS 2048 /* that a block keeps */
+
+/* pool.out is the gradient of x, pool.sizes those of x; grad (N, C, P, Q) is what came. By rows: blocks take so many of
+ * an image each, which K_POOL_WINDOWS windows reach over at most. */
 typedef struct {
     k_pool2d_args pool;
     k_operand grad;
     int64_t results[2], grad_strides[4]; /* results: P, Q */
+    int64_t rows;
+    k_divisor by_columns, by_stride[2]; /* Q */
 } k_max_pool2d_grad_args;
+
+/* Which place of a dimension of the input a place of the result shows: its own, the last first, that of padding, of an
+ * image of another size, or a mean of two. */
+enum {
+    K_REMAP_SAME,
+    K_REMAP_FLIP,
+    K_REMAP_REFLECT,
+    K_REMAP_REPLICATE,
+    K_REMAP_CIRCULAR,
+    K_REMAP_NEAREST,
+    K_REMAP_LINEAR
+};
+
+/* n: of the input. before: places of padding, which come round in [first, first + period). An image of another size has
+ * place (i + shift) * step, for means - shift. */
+typedef struct {
+    int32_t kind;
+    float shift;
+    int64_t n, before, first, period;
+    double step;
+} k_remap_dim;
+
+/* x (outer, rows, columns, inner), out of the sizes, both contiguous. */
+typedef struct {
+    k_operand x, out;
+    int64_t numel, sizes[4]; /* of out */
+    k_divisor divisor[4];
+    k_remap_dim dim[2];
+    int32_t columns_first;
+    int32_t wide, vector;
+} k_remap_args;
 
 enum { K_ACTIVATION_NONE, K_ACTIVATION_RELU, K_ACTIVATION_GELU, K_ACTIVATION_GELU_TANH };
 

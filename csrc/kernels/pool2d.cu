@@ -18,6 +18,37 @@ k_pool_place(const k_pool2d_args *a, int64_t i, int64_t *place)
     place[3] = a->channels_last ? at[2] : at[3];
 }
 
+/* The same in 32 bits, of what is not wide. */
+DT_DEVICE void
+k_pool_place_narrow(const k_pool2d_args *a, uint32_t i, int32_t *place)
+{
+    int32_t at[4];
+    DT_UNROLLED for (int d = 3; d > 0; d--)
+    {
+        const uint32_t next = k_divide(i, a->divisor[d]);
+        at[d] = (int32_t)(i - next * (uint32_t)a->sizes[d]);
+        i = next;
+    }
+    place[0] = (int32_t)i;
+    place[1] = a->channels_last ? at[3] : at[1];
+    place[2] = a->channels_last ? at[1] : at[2];
+    place[3] = a->channels_last ? at[2] : at[3];
+}
+
+DT_DEVICE int32_t
+k_pool_offset_narrow(const int64_t *strides, const int32_t *place)
+{
+    return place[0] * (int32_t)strides[0] + place[1] * (int32_t)strides[1] + place[2] * (int32_t)strides[2] +
+           place[3] * (int32_t)strides[3];
+}
+
+/* Where the window of results p begins along dimension d, which may be in front of the image. */
+DT_DEVICE int32_t
+k_pool_first(const k_pool2d_args *a, int d, int32_t p)
+{
+    return p * (int32_t)a->stride[d] - (int32_t)a->padding[d];
+}
+
 DT_DEVICE int64_t
 k_pool_offset(const int64_t *strides, const int64_t *place)
 {

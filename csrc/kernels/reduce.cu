@@ -1,5 +1,6 @@
 /* reduce.cu: every reduction of reductions.def, for every dtype. Integers accumulate in int64, floats in double. */
 #include "index.h"
+#include "moments.h"
 
 /* k_step_sum_int64_t(acc, x), k_finish_sum_int64_t(acc, n), k_identity_sum_int64_t() and the same in double and float.
  * For the kinds that compare, the step says whether x replaces acc. */

@@ -52,6 +52,8 @@
 #define PY_TEXT__lstm_cell "own, input, state"
 #define PY_SPEC__gru_cell {"gru", 3, 3, -1, {"own", "input", "state"}, __func__}
 #define PY_TEXT__gru_cell "own, input, state"
+#define PY_SPEC__remap {"interpolate", 8, 8, -1, {"input", "dim", "kinds", "sizes", "before", "steps", "shifts", "columns_first"}, __func__}
+#define PY_TEXT__remap "input, dim, kinds, sizes, before, steps, shifts, columns_first"
 #define PY_SPEC__resample {"interpolate", 4, 4, -1, {"input", "index", "share", "dim"}, __func__}
 #define PY_TEXT__resample "input, index, share, dim"
 #define PY_SPEC_isclose {"isclose", 2, 5, -1, {"input", "other", "rtol", "atol", "equal_nan"}, __func__}
@@ -65,6 +67,8 @@
 #define PY_SELF_equal "$self, other"
 #define PY_SPEC_array_equal {"array_equal", 2, 2, -1, {"input", "other"}, __func__}
 #define PY_TEXT_array_equal "input, other"
+#define PY_SPEC__variance {"var", 5, 5, -1, {"input", "dim", "keepdim", "count", "root"}, __func__}
+#define PY_TEXT__variance "input, dim, keepdim, count, root"
 #define PY_SPEC__sum_squares {"_sum_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}
 #define PY_TEXT__sum_squares "input, dim=None, keepdim=False"
 #define PY_SPEC__root_squares {"_root_squares", 1, 3, -1, {"input", "dim", "keepdim"}, __func__}

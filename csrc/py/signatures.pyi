@@ -98,6 +98,17 @@ def _lstm_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> Devi
 @op("gru")
 def _gru_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
 @op("interpolate")
+def _remap(
+    input: DeviceArray,
+    dim: _Int,
+    kinds: tuple[int, ...],
+    sizes: tuple[int, ...],
+    before: tuple[int, ...],
+    steps: tuple[float, ...],
+    shifts: tuple[float, ...],
+    columns_first: bool,
+) -> DeviceArray: ...
+@op("interpolate")
 def _resample(input: DeviceArray, index: DeviceArray, share: DeviceArray, dim: _Int) -> DeviceArray: ...
 
 # ---------------------------------------------------------------- Comparisons of whole arrays
@@ -116,6 +127,8 @@ def array_equal(input: DeviceArray, other: DeviceArray) -> bool: ...
 
 # ---------------------------------------------------------------- Reductions
 
+@op("var")
+def _variance(input: DeviceArray, dim: _Ints, keepdim: bool, count: float, root: bool) -> DeviceArray: ...
 def _sum_squares(input: DeviceArray, dim: _Ints | None = None, keepdim: bool = False) -> DeviceArray: ...
 def _root_squares(input: DeviceArray, dim: _Ints | None = None, keepdim: bool = False) -> DeviceArray: ...
 @overload

@@ -115,6 +115,39 @@ of_normalize_sums(list *l, const void *args)
 }
 
 static void
+of_channels(list *l, const void *args)
+{
+    const k_channels_args *a = args;
+    reads(l, &a->x);
+    reads(l, &a->weight);
+    reads(l, &a->bias);
+    writes(l, &a->out);
+    writes(l, &a->stats);
+    writes(l, &a->parts);
+}
+
+static void
+of_channels_grad(list *l, const void *args)
+{
+    const k_channels_grad_args *a = args;
+    of_channels(l, &a->channels);
+    reads(l, &a->grad);
+    writes(l, &a->products);
+}
+
+static void
+of_batch_norm(list *l, const void *args)
+{
+    const k_batch_norm_args *a = args;
+    reads(l, &a->x);
+    reads(l, &a->mean);
+    reads(l, &a->var);
+    reads(l, &a->weight);
+    reads(l, &a->bias);
+    writes(l, &a->out);
+}
+
+static void
 of_softmax_grad(list *l, const void *args)
 {
     const k_softmax_grad_args *a = args;
@@ -249,6 +282,14 @@ of_random(list *l, const void *args)
 }
 
 static void
+of_remap(list *l, const void *args)
+{
+    const k_remap_args *a = args;
+    reads(l, &a->x);
+    writes(l, &a->out);
+}
+
+static void
 of_gather(list *l, const void *args)
 {
     const k_gather_args *a = args;
@@ -347,8 +388,12 @@ static const struct {
     {"k_normalize_grad_", of_normalize_grad},
     {"k_normalize_sums_", of_normalize_sums},
     {"k_normalize_", of_normalize},
+    {"k_channels_grad_", of_channels_grad},
+    {"k_channels_", of_channels},
+    {"k_batch_norm_", of_batch_norm},
     {"k_lstm_", of_cell},
     {"k_gru_", of_cell},
+    {"k_variance_", of_reduce},
     {"k_softmax_grad_", of_softmax_grad},
     {"k_softmax_", of_softmax},
     {"k_log_softmax_", of_softmax},
@@ -377,6 +422,7 @@ static const struct {
     {"k_normal_", of_random},
     {"k_integers_", of_random},
     {"k_permutation_", of_random},
+    {"k_remap_", of_remap},
     {"k_gather_", of_gather},
     {"k_join_wide_", of_join_wide},
     {"k_join_uint8", of_join_uint8},

@@ -34,7 +34,13 @@ def values(
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "least"),
-    [("test_kernels", 2000), ("test_kernels_index", 500), ("test_kernels_update", 150), ("test_kernels_order", 1500)],
+    [
+        ("test_kernels", 2000),
+        ("test_kernels_index", 500),
+        ("test_kernels_update", 150),
+        ("test_kernels_order", 1500),
+        ("test_kernels_layers", 1500),
+    ],
 )
 def test_blocks_of_many_threads(name: str, least: int, tmp_path: Path) -> None:
     program = tmp_path / name

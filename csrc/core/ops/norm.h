@@ -14,7 +14,8 @@ dt_status dt_batch_norm(const dt_array *input, const dt_array *mean, const dt_ar
 dt_status dt_normalize(const char *op, const dt_array *input, const dt_array *weight, const dt_array *bias,
                        const dt_normalize_params *params, dt_array *out, dt_error *err) DT_MUST_CHECK;
 
-/* Batch norm over (N, C, ...) by the mean and the variance of the batch, which stats, of shape (2, C), gets. */
+/* Batch norm over (N, C, ...) by the mean and the variance of the batch, which stats, of shape (2, C), gets: the
+ * variance by n - 1. */
 dt_status dt_normalize_channels(const dt_array *input, const dt_array *weight, const dt_array *bias,
                                 const dt_normalize_params *params, dt_array *stats, dt_array *out,
                                 dt_error *err) DT_MUST_CHECK;

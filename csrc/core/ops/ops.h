@@ -87,6 +87,10 @@ dt_status dt_affine(const char *name, const dt_array *input, const dt_array *sca
 /* reduce.c: ndims < 0: all dimensions. dtype < 0: the op's own. */
 dt_status dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim,
                     int dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* Of floats, over some dimensions that are not empty, on a device that has a way of its own; no gradient is recorded.
+ */
+dt_status dt_variance(const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, double count,
+                      bool root, dt_array *out, dt_error *err) DT_MUST_CHECK;
 dt_status dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out,
                      dt_error *err) DT_MUST_CHECK;
 /* grad and result, what softmax or log_softmax gave along dim, have one float dtype and one shape. */

@@ -180,6 +180,29 @@ dt_reduce(dt_reduce_op op, const char *name, const dt_array *x, int ndims, const
 }
 
 dt_status
+dt_variance(const char *name, const dt_array *x, int ndims, const int64_t *dims, bool keepdim, double count, bool root,
+            dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", x, -1}};
+    int reduced[DT_MAX_NDIM], ndim;
+    int64_t shape[DT_MAX_NDIM];
+    DT_TRY(dt_check_float(name, in, 1, err));
+    if (ndims > DT_MAX_NDIM) {
+        return dt_fail_too_many_dims(name, ndims, err);
+    }
+    DT_TRY(dt_check_dims(name, ndims, dims, x->ndim, reduced, err));
+    const dt_array view = rows_of(x, ndims, reduced, keepdim, &ndim, shape);
+    DT_TRY(dt_empty(dt_array_device(x), (dt_dtype)x->dtype, ndim, shape, out, err));
+    dt_array rows = *out; /* as in dt_reduce */
+    rows.ndim = (uint8_t)(view.ndim - ndims);
+    memcpy(rows.shape, view.shape, sizeof(rows.shape));
+    dt_array_set_contiguous(&rows);
+    bool made = true;
+    const dt_status rc = dt_call_new_variance(&view, ndims, count, root, &rows, &made, err);
+    return dt_result_made_here(rc, made, name, out, err);
+}
+
+dt_status
 dt_softmax(const char *name, const dt_array *x, int64_t dim, bool log, int dtype, dt_array *out, dt_error *err)
 {
     const dt_pair_record along = {dim, 0};

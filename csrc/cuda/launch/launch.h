@@ -21,9 +21,13 @@
     X(select_rows)                                                                                                     \
     X(radix_rows)                                                                                                      \
     X(softmax_grad)                                                                                                    \
+    X(variance)                                                                                                        \
     X(normalize)                                                                                                       \
     X(normalize_grad)                                                                                                  \
     X(normalize_sums)                                                                                                  \
+    X(channels)                                                                                                        \
+    X(channels_grad)                                                                                                   \
+    X(batch_norm)                                                                                                      \
     X(lstm)                                                                                                            \
     X(gru)                                                                                                             \
     X(lstm_grad)                                                                                                       \
@@ -32,6 +36,7 @@
     X(weigh)                                                                                                           \
     X(max_pool2d)                                                                                                      \
     X(max_pool2d_grad)                                                                                                 \
+    X(max_pool2d_grad_rows)                                                                                            \
     X(avg_pool2d)                                                                                                      \
     X(arange)                                                                                                          \
     X(tri)                                                                                                             \
@@ -46,6 +51,8 @@
     X(small_matmul)                                                                                                    \
     X(dot)                                                                                                             \
     X(update)                                                                                                          \
+    X(remap)                                                                                                           \
+    X(remap_linear)                                                                                                    \
     X(gather)                                                                                                          \
     X(gather_wide)                                                                                                     \
     X(join)                                                                                                            \

@@ -1,5 +1,5 @@
-/* norm.c: layer norm and group norm by kernels of their own; batch norm, and the gradient of group norm, are made of
- * other ops. */
+/* norm.c: layer norm and group norm by kernels of their own, batch norm by those of channels.c; the gradient of group
+ * norm is made of other ops. */
 #include "../launch/launch.h"
 #include "../memory/memory.h"
 #include "ops.h"
@@ -58,12 +58,14 @@ dt_status
 cuda_normalize(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_normalize_params *params,
                dt_array *out, dt_array *stats, bool *made, dt_error *err)
 {
+    (void)made;
     cuda_device *d;
     CUfunction function;
-    (void)stats;
-    *made = params->kind != DT_NORM_CHANNELS;
-    if (!*made || dt_array_numel(x) == 0) {
+    if (dt_array_numel(x) == 0) {
         return DT_OK;
+    }
+    if (params->kind == DT_NORM_CHANNELS) {
+        return cuda_channels(x, weight, bias, params->eps, out, stats, err);
     }
     const k_normalize_args args = args_of(x, weight, bias, params, out);
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
@@ -131,9 +133,12 @@ cuda_normalize_grad(const dt_array *grad, const dt_array *x, const dt_array *wei
     cuda_device *d;
     CUfunction function;
     cuda_temporary stats = CUDA_TEMPORARY_EMPTY;
-    *made = params->kind == DT_NORM_LAST && dt_array_numel(x) > 0;
+    *made = params->kind != DT_NORM_GROUPS && dt_array_numel(x) > 0;
     if (!*made) {
         return DT_OK;
+    }
+    if (params->kind == DT_NORM_CHANNELS) {
+        return cuda_channels_grad(grad, x, weight, params->eps, out, sums, err);
     }
     k_normalize_grad_args args = {.normalize = args_of(x, weight, NULL, params, out), .grad = cuda_operand(grad)};
     args.normalize.vector = args.normalize.vector && is_aligned(&args.grad);

@@ -58,6 +58,13 @@ cuda_fewer(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* ---------------------------------------------------------------- channels.c: batch norm in training */
+
+dt_status cuda_channels(const dt_array *x, const dt_array *weight, const dt_array *bias, double eps, dt_array *out,
+                        dt_array *stats, dt_error *err) DT_MUST_CHECK;
+dt_status cuda_channels_grad(const dt_array *grad, const dt_array *x, const dt_array *weight, double eps, dt_array *out,
+                             dt_array *sums, dt_error *err) DT_MUST_CHECK;
+
 /* ---------------------------------------------------------------- epilogue.c */
 
 /* wide is bias with the shape of out: it runs along dimension dim. */

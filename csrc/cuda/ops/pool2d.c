@@ -4,6 +4,23 @@
 #include "../launch/launch.h"
 #include "ops.h"
 
+#define LEAST_ROWS 8 /* of an image, of a block that finds largest entries */
+
+/* Whether windows are few entries in 32 bits; no sum overflows, as the core has seen to. */
+static bool
+windows_are_few(const dt_array *x, const dt_pool2d_params *params, const dt_array *results)
+{
+    for (int d = 0; d < 2; d++) {
+        const int64_t reach = (params->kernel[d] - 1) * params->dilation[d] + 1;
+        if (params->kernel[d] > K_POOL_FEW || params->stride[d] > cuda_settings.index_limit / 4 ||
+            reach > cuda_settings.index_limit / 4 ||
+            results->shape[2 + d] * params->stride[d] + reach + x->shape[2 + d] > cuda_settings.index_limit) {
+            return false;
+        }
+    }
+    return params->mode != DT_POOL_ADAPTIVE_AVG;
+}
+
 /* Whether 32 bits hold every offset in a, and the place after an entry of a window. */
 static bool
 windows_fit_narrow(const dt_array *a, const dt_pool2d_params *params)
@@ -69,11 +86,30 @@ cuda_pool2d(const dt_array *x, const dt_pool2d_params *params, dt_array *out, dt
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
     DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)x->dtype, &function, err));
     k_pool2d_args args = pool_args(x, params, out);
+    args.few = !args.wide && windows_are_few(x, params, out);
     if (indices != NULL) {
         args.indices = cuda_operand(indices);
         memcpy(args.indices_strides, indices->strides, sizeof(args.indices_strides));
     }
     return cuda_launch(d, function, args.numel, &args, err);
+}
+
+/* How many rows of an image a block takes: as few as give the device work, but for what they share with others. 0: the
+ * windows over one are too many. */
+static int64_t
+rows_of_block(const dt_array *x, const dt_pool2d_params *p, const dt_array *grad)
+{
+    const int64_t images = x->shape[0] * x->shape[1], height = x->shape[2];
+    for (int64_t rows = height;; rows = (rows + 1) / 2) {
+        const int64_t windows = (rows + (p->kernel[0] - 1) * p->dilation[0] - 1) / p->stride[0] + 1;
+        if (windows <= K_POOL_WINDOWS / grad->shape[3] &&
+            (rows <= LEAST_ROWS || images * ((height - 1) / rows + 1) >= 4 * CUDA_WANTED_BLOCKS)) {
+            return rows;
+        }
+        if (rows == 1) {
+            return 0;
+        }
+    }
 }
 
 dt_status
@@ -83,12 +119,23 @@ cuda_max_pool2d_grad(const dt_array *x, const dt_array *grad, const dt_pool2d_pa
     cuda_device *d;
     CUfunction function;
     DT_TRY(cuda_enter(out->storage->device.index, &d, err));
-    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_max_pool2d_grad, (dt_dtype)x->dtype, &function, err));
     k_max_pool2d_grad_args args = {
         .pool = pool_args(x, params, out),
         .grad = cuda_operand(grad),
         .results = {grad->shape[2], grad->shape[3]},
     };
     memcpy(args.grad_strides, grad->strides, sizeof(args.grad_strides));
+    if (!args.pool.wide && !args.pool.channels_last && windows_are_few(x, params, grad)) {
+        args.rows = rows_of_block(x, params, grad);
+    }
+    const cuda_kernel kernel = args.rows > 0 ? CUDA_KERNEL_max_pool2d_grad_rows : CUDA_KERNEL_max_pool2d_grad;
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, (int)kernel, (dt_dtype)x->dtype, &function, err));
+    if (args.rows > 0) {
+        args.by_columns = cuda_divisor(args.results[1]);
+        args.by_stride[0] = cuda_divisor(params->stride[0]);
+        args.by_stride[1] = cuda_divisor(params->stride[1]);
+        const int64_t images = x->shape[0] * x->shape[1];
+        return cuda_launch_blocks(d, function, images * ((x->shape[2] - 1) / args.rows + 1), &args, err);
+    }
     return cuda_launch(d, function, args.pool.numel, &args, err);
 }

@@ -69,7 +69,7 @@ static dt_status
 launch_split(cuda_device *d, CUfunction function, k_reduce_args *args, dt_error *err)
 {
     CUdeviceptr scratch;
-    size_t nbytes = (size_t)args->outer.numel * (size_t)args->splits * 16;
+    size_t nbytes = (size_t)args->outer.numel * (size_t)args->splits * K_REDUCE_PART_BYTES;
     DT_TRY(cuda_allocate(d, nbytes, &scratch, err));
     args->scratch.address = scratch;
     args->scratch.nbytes = nbytes;
@@ -84,15 +84,13 @@ launch_split(cuda_device *d, CUfunction function, k_reduce_args *args, dt_error 
     return rc;
 }
 
+/* args has what is the op's own. */
 static dt_status
-reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, bool wide, const dt_array *out,
-            dt_error *err)
+reduce_by(cuda_device *d, CUfunction function, k_reduce_args args, const dt_array *x, int nreduce, const dt_array *out,
+          dt_error *err)
 {
-    CUfunction function;
     dt_walk outer, inner;
-    k_reduce_args args = {.wide = wide};
     int width = K_VECTOR_BYTES / (int)dt_itemsize((dt_dtype)x->dtype);
-    DT_TRY(cuda_function(d, CUDA_FAMILY_REDUCE, (int)op, (dt_dtype)x->dtype, &function, err));
     cuda_walk_logical(&outer, 0, x->ndim - nreduce, 1, &x);
     cuda_walk_logical(&inner, x->ndim - nreduce, x->ndim, 1, &x);
     cuda_index(&args.outer, &outer);
@@ -111,6 +109,26 @@ reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, boo
     args.chunk = ((share - 1) / step + 1) * step;
     args.splits = (inner.numel - 1) / args.chunk + 1;
     return launch_split(d, function, &args, err);
+}
+
+static dt_status
+reduce_into(cuda_device *d, dt_reduce_op op, const dt_array *x, int nreduce, bool wide, const dt_array *out,
+            dt_error *err)
+{
+    CUfunction function;
+    DT_TRY(cuda_function(d, CUDA_FAMILY_REDUCE, (int)op, (dt_dtype)x->dtype, &function, err));
+    return reduce_by(d, function, (k_reduce_args){.wide = wide}, x, nreduce, out, err);
+}
+
+dt_status
+cuda_variance(const dt_array *x, int nreduce, double count, bool root, dt_array *out, bool *made, dt_error *err)
+{
+    (void)made;
+    cuda_device *d;
+    CUfunction function;
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_variance, (dt_dtype)x->dtype, &function, err));
+    return reduce_by(d, function, (k_reduce_args){.count = count, .root = root}, x, nreduce, out, err);
 }
 
 dt_status

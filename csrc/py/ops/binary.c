@@ -3,6 +3,7 @@
 
 #include "../../core/ops/cell.h"
 #include "../../core/ops/norm.h"
+#include "../../core/ops/remap.h"
 #include "../../core/ops/resample.h"
 
 /* One side of an op: an array, or a number. */
@@ -377,6 +378,57 @@ py__gru_cell(PY_PARAMS)
     return cell_step(&a, DT_CELL_GRU);
 }
 
+/* The two ints of a tuple, as _remap is given them. */
+static int
+two_ints(const py_args *a, int i, int64_t out[2])
+{
+    int n;
+    int64_t found[DT_MAX_NDIM];
+    if (py_arg_dims(a, i, &n, found) < 0) {
+        return -1;
+    }
+    if (n != 2) {
+        return py_arg_wrong(a, i, "two ints");
+    }
+    out[0] = found[0];
+    out[1] = found[1];
+    return 0;
+}
+
+static int
+two_floats(const py_args *a, int i, double out[2])
+{
+    if (!PyTuple_Check(a->v[i]) || PyTuple_GET_SIZE(a->v[i]) != 2) {
+        return py_arg_wrong(a, i, "two floats");
+    }
+    out[0] = PyFloat_AsDouble(PyTuple_GET_ITEM(a->v[i], 0));
+    out[1] = PyFloat_AsDouble(PyTuple_GET_ITEM(a->v[i], 1));
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *
+py__remap(PY_PARAMS)
+{
+    PY_PARSE(_remap)
+    dt_remap_params params = {.dim = 0};
+    int64_t dim, kinds[2], sizes[2], before[2];
+    double steps[2], shifts[2];
+    const dt_array *input = py_arg_array(&a, 0);
+    if (input == NULL || py_arg_int(&a, 1, &dim) < 0 || two_ints(&a, 2, kinds) < 0 || two_ints(&a, 3, sizes) < 0 ||
+        two_ints(&a, 4, before) < 0 || two_floats(&a, 5, steps) < 0 || two_floats(&a, 6, shifts) < 0 ||
+        py_arg_bool(&a, 7, &params.columns_first) < 0) {
+        return NULL;
+    }
+    params.dim = (int)dim;
+    for (int d = 0; d < 2; d++) {
+        if (kinds[d] < 0 || kinds[d] >= DT_NREMAPS) {
+            return PyErr_Format(PyExc_ValueError, "%s: no such kind", a.op);
+        }
+        params.along[d] = (dt_remap_dim){(dt_remap_kind)kinds[d], sizes[d], before[d], shifts[d], steps[d]};
+    }
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(input), dt_remap(a.op, input, &params, out, &err));
+}
+
 static PyObject *
 py__resample(PY_PARAMS)
 {
@@ -448,13 +500,15 @@ PyMethodDef py_binary_functions[] = {
     PY_HIDDEN(_affine, "input * scale + shift, rounded twice."),
     PY_HIDDEN(_affine_, "input = input * scale + shift, rounded twice."),
     PY_HIDDEN(_batch_norm, "batch_norm in evaluation mode."),
-    PY_HIDDEN(_normalize_channels, "batch_norm in training on the cpu; stats gets mean and variance."),
+    PY_HIDDEN(_normalize_channels,
+              "batch_norm in training, of contiguous channels; stats gets mean and variance by n - 1."),
     PY_HIDDEN(_layer_norm, "layer_norm of float32 or float64 on the cpu, over the dimensions from lead on."),
     PY_HIDDEN(_rms_norm, "The same without a mean."),
     PY_HIDDEN(_group_norm,
               "The same of (N, groups, channels, pixels): the last two; weight and bias (groups, channels)."),
     PY_HIDDEN(_lstm_cell, "The new h and c of a step on the cpu, (2, n, size), from both products and c."),
     PY_HIDDEN(_gru_cell, "The new h of a step on the cpu, (n, size), from both products and h."),
+    PY_HIDDEN(_remap, "Places of the input along dim and the next, on a GPU: see csrc/core/ops/remap.h."),
     PY_HIDDEN(_resample,
               "Sums of input[index[t, i]] * share[t, i] over t along dim, on the cpu; a negative index gives 0."),
     PY_END,

@@ -82,6 +82,24 @@ py__root_squares(PY_PARAMS)
     return squares(&a, DT_REDUCE_root_squares);
 }
 
+static PyObject *
+py__variance(PY_PARAMS)
+{
+    PY_PARSE(_variance)
+    int ndims;
+    int64_t dims[DT_MAX_NDIM];
+    bool keepdim = false;
+    double count;
+    bool root = false;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || py_arg_dims(&a, 1, &ndims, dims) < 0 || py_arg_bool(&a, 2, &keepdim) < 0 ||
+        py_arg_float(&a, 3, &count) < 0 || py_arg_bool(&a, 4, &root) < 0) {
+        return NULL;
+    }
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(x),
+              dt_variance(a.op, x, ndims, dims, keepdim, count, root, out, &err));
+}
+
 /* ---------------------------------------------------------------- max, min */
 
 typedef struct {
@@ -256,6 +274,8 @@ py_log_softmax(PY_PARAMS)
         X(softmax, SOFTMAX_DOC("exp(x) / sum(exp(x))")), X(log_softmax, SOFTMAX_DOC("x - log(sum(exp(x)))")), PY_END
 
 PyMethodDef py_reduce_functions[] = {
+    PY_HIDDEN(_variance,
+              "Squared distances of floats from their mean over dim, on a GPU: their sum by count, or its root."),
     PY_HIDDEN(_sum_squares, "The sum of the squares of floats over dim."),
     PY_HIDDEN(_root_squares, "Its square root, rounded once."),
 #define DT_REDUCE(name, kind, identity, step, finish, doc)                                                             \

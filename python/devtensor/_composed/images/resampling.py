@@ -11,6 +11,7 @@ from devtensor._C import DeviceArray, _need_bool, _need_ints, _need_number, _nee
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.images.pooling import adaptive_avg_pool1d, adaptive_avg_pool3d
 from devtensor._composed.shapes.arrange import _memory_order, _permuted_back
+from devtensor._composed.shapes.remapped import LINEAR, NEAREST, SAME, Along, has_pass, remapped
 from devtensor._dtypes.autocast import autocasts
 
 _Size: TypeAlias = int | Sequence[int]
@@ -114,10 +115,13 @@ def _interpolate(
     if mode == "area":
         return _means(input, sizes)
     order = _memory_order(input)
-    x = whole = (input if mode in _NEAREST else widened(input)).permute(order)
     # Steps within a row cost most: after rows became fewer, before they become more.
     fewer = [i for i, n in enumerate(sizes) if n < own[i]]
     more = [i for i in reversed(range(len(sizes))) if i not in fewer]
+    if not antialias and mode != "bicubic" and has_pass(input.permute(order)):
+        alongs = {i: _along_of(own[i], sizes[i], factors[i], mode, aligned) for i in fewer + more}
+        return _permuted_back(_at_once(input.permute(order), order, alongs), order)
+    x = whole = (input if mode in _NEAREST else widened(input)).permute(order)
     for i in fewer + more:
         x = _resampled(x, order.index(i + 2), sizes[i], factors[i], mode, aligned, antialias)
     x = x.clone() if x is whole else x
@@ -177,6 +181,29 @@ def _means(x: DeviceArray, sizes: tuple[int, ...]) -> DeviceArray:
     if x.ndim == 3:
         return adaptive_avg_pool1d(x, sizes)
     return _C.adaptive_avg_pool2d(x, sizes) if x.ndim == 4 else adaptive_avg_pool3d(x, sizes)
+
+
+def _along_of(own: int, size: int, factor: float | None, mode: str, aligned: bool) -> Along:
+    """The same as _resampled."""
+    step = _step(own, size, factor, aligned)
+    if own == size and (step == 1.0 or mode in _RANKS):
+        return Along(SAME, size)
+    if mode in _NEAREST:
+        return Along(NEAREST, size, 0, step, 0.5 if mode == "nearest-exact" else 0.0)
+    return Along(LINEAR, size, 0, step, 0.0 if aligned else 0.5)
+
+
+def _at_once(x: DeviceArray, order: Sequence[int], alongs: dict[int, Along]) -> DeviceArray:
+    """alongs: of the dimensions behind the channels, in the order in which means are made."""
+    places = {order.index(i + 2): along for i, along in alongs.items() if along.kind != SAME}
+    if not places:
+        return x.clone()
+    dims = list(places)
+    if (len(dims) == 2 and abs(dims[0] - dims[1]) == 1) or all(along.kind == NEAREST for along in places.values()):
+        return remapped(x, places, dims[0] > dims[-1])
+    for d in dims:
+        x = remapped(x, {d: places[d]})
+    return x
 
 
 # ---------------------------------------------------------------- one dimension

@@ -119,12 +119,12 @@ def batch_norm(
         none = _C.zeros(channels, dtype=input.dtype, device=input.device)
         return _C._batch_norm(input, none, none, weight, bias, 1.0)
     x, dims = widened(input), [d for d in range(input.ndim) if d != 1]
-    if not x.is_cuda and x.is_contiguous() and count >= _STRETCH * input.shape[0]:
-        stats = _C.empty(2, channels, dtype=x.dtype)
+    if x.is_contiguous() and count >= _STRETCH * input.shape[0]:
+        stats = _C.empty(2, channels, dtype=x.dtype, device=x.device)
         wide = [None if a is None else widened(a) for a in (weight, bias)]
         result = _C._normalize_channels(x, wide[0], wide[1], stats, eps)
-        _update(running_mean, stats[0], momentum)
-        _update(running_var, stats[1] * (count / (count - 1)), momentum)
+        if running_mean is not None and running_var is not None:
+            _follow((running_mean, running_var), (stats[0], stats[1]), momentum)
         return result.to(input.dtype)
     mean = x.mean(dims, keepdim=True)
     distance = x - mean
@@ -157,6 +157,17 @@ def _affine(x: DeviceArray, scale: DeviceArray | None, shift: DeviceArray | None
     if shift is not None:
         x += shift
     return x
+
+
+def _follow(running: tuple[DeviceArray, ...], batch: tuple[DeviceArray, ...], momentum: float) -> None:
+    """_update of all at once, where their dtype is that of the batch."""
+    if any(a.dtype is not b.dtype for a, b in zip(running, batch, strict=True)):
+        for a, b in zip(running, batch, strict=True):
+            _update(a, b, momentum)
+        return
+    with no_grad():
+        numbers = {"kept": 1 - momentum, "fresh": momentum}
+        _C._update("running", running, batch, (), numbers, tuple(range(len(running))))
 
 
 def _update(running: DeviceArray | None, batch: DeviceArray, momentum: float) -> None:

@@ -10,6 +10,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_ints, _need_number, _need_str
 from devtensor._composed.arguments import dims_of, need_array
 from devtensor._composed.reductions.groups import searchsorted
+from devtensor._composed.shapes.remapped import CIRCULAR, FLIP, REFLECT, REPLICATE, Along, has_pass, remapped
 from devtensor._types import Dims
 from devtensor.autograd.function import Function
 
@@ -79,9 +80,12 @@ class Flip(Function):
 
 def _turned(input: DeviceArray, dims: list[int]) -> DeviceArray:
     order = _memory_order(input)
+    x = input.permute(order)
+    if has_pass(x):
+        return _permuted_back(remapped(x, {order.index(d): Along(FLIP, input.shape[d]) for d in dims}), order)
     backwards = {n: _C.arange(n - 1, -1, -1, device=input.device) for n in {input.shape[d] for d in dims}}
     places = {order.index(d): backwards[input.shape[d]] for d in dims}
-    return _permuted_back(_selected(input.permute(order), places), order)
+    return _permuted_back(_selected(x, places), order)
 
 
 def flip(input: DeviceArray, dims: int | Sequence[int], *more: int) -> DeviceArray:
@@ -244,6 +248,9 @@ def ravel(input: DeviceArray) -> DeviceArray:
     return input.flatten()
 
 
+_KINDS = {"reflect": REFLECT, "replicate": REPLICATE, "circular": CIRCULAR}
+
+
 def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> DeviceArray:
     """The array with elements added at its edges; negative numbers take some away.
 
@@ -283,6 +290,9 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     if mode == "constant":
         return _permuted_back(_pad_constant(x, sides, 0 if value is None else value), order)
     spans = {d: (x.shape[d], before, after) for d, before, after in sides if before or after}
+    if spans and has_pass(x):
+        kind = _KINDS[mode]
+        return _permuted_back(remapped(x, {d: Along(kind, sum(span), span[1]) for d, span in spans.items()}), order)
     sources = {span: _sources(*span, mode, x.device) for span in set(spans.values())}
     moved = {d: sources[span] for d, span in spans.items()}
     return _permuted_back(_selected(x, moved), order) if moved else input.clone()
