@@ -9,7 +9,8 @@
 #include "attention.h"
 #include "attention_graph.h"
 
-#define WIDTH 8 /* numbers of the half types that are loaded at once */
+#define WIDTH 8        /* numbers of the half types that are loaded at once */
+#define MOST_SHAPES 32 /* of a kind on a device, for which code of their own is made: each takes half a second */
 
 size_t
 cuda_attention_key_size(void)
@@ -65,9 +66,10 @@ plan_graph(const conv_planner *planner, const attention_key *key, conv_plan *p, 
 }
 
 /* No plan is an answer, which is kept: the library has none for this shape or device. Code for all shapes is made once;
- * code for one shape, where there is no other, is made for each. */
+ * code for one shape, where there is no other, for the first that come, as lengths may never come again. *shapes: how
+ * many there were. */
 static dt_status
-make_plan(conv_planner planner, const attention_key *key, conv_plan **out, dt_error *err)
+make_plan(conv_planner planner, const attention_key *key, int *shapes, conv_plan **out, dt_error *err)
 {
     conv_plan *p = dt_calloc(1, sizeof(*p));
     if (p == NULL) {
@@ -75,7 +77,8 @@ make_plan(conv_planner planner, const attention_key *key, conv_plan **out, dt_er
     }
     p->device = planner.device;
     dt_status rc = plan_graph(&planner, key, p, err);
-    if (rc == DT_OK && p->plan == NULL && !p->squeezed && !p->unloadable) {
+    if (rc == DT_OK && p->plan == NULL && !p->squeezed && !p->unloadable && *shapes < MOST_SHAPES) {
+        ++*shapes;
         planner.kernels = NULL;
         rc = plan_graph(&planner, key, p, err);
         p->fallback = true;
@@ -95,7 +98,8 @@ find_plan(cuda_device *d, const attention_key *key, conv_plan **out, dt_error *e
     if (*out != NULL) {
         return DT_OK;
     }
-    DT_TRY(make_plan((conv_planner){d, d->dnn, NULL, &d->attention_kernels[key->kind]}, key, out, err));
+    DT_TRY(make_plan((conv_planner){d, d->dnn, NULL, &d->attention_kernels[key->kind]}, key,
+                     &d->attention_shapes[key->kind], out, err));
     return cuda_cache_put(&d->attentions, key, *out, err);
 }
 
@@ -333,6 +337,7 @@ cuda_attention_describe(const char *json, size_t length, dt_dtype dtype, const i
     conv_planner planner = {NULL, NULL, NULL, &kernels};
     conv_plan *p = NULL;
     attention_key k;
+    int shapes = 0;
     memset(&k, 0, sizeof(k));
     k.kind = kind;
     k.dtype = dtype;
@@ -347,7 +352,7 @@ cuda_attention_describe(const char *json, size_t length, dt_dtype dtype, const i
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     dt_status rc = cuda_describe_device(json, length, &planner.properties, err);
     if (rc == DT_OK) {
-        rc = make_plan(planner, &k, &p, err);
+        rc = make_plan(planner, &k, &shapes, &p, err);
     }
     if (rc == DT_OK) {
         *plans = p->plan == NULL && !p->unloadable ? 0 : p->fallback ? 1 : 2;
