@@ -400,7 +400,7 @@ def compare_table(path, version, rows, devices):
 
 
 def refused_attention(name):
-    """Graphs of attention for which cuDNN has no code for all shapes on a GPU. It is compiled, and then wants the device."""
+    """Graphs of attention for which cuDNN has no code on a GPU. It is compiled, and then wants the device."""
     import devtensor as dt
 
     query, key = (2, 8, 130, 64), (2, 4, 200, 64)
@@ -408,7 +408,7 @@ def refused_attention(name):
     return [
         f"attention on {name}: {graph}{', causal' if causal else ''}"
         for kind, (graph, causal) in ((i // 2, pair) for i, pair in enumerate(graphs))
-        if dt._C._test.describe_attention(properties(name), dt.float16, query, key, key, causal, kind) != 2
+        if dt._C._test.describe_attention(properties(name), dt.float16, query, key, key, causal, kind) == 0
     ]
 
 
