@@ -136,10 +136,9 @@ struct cuda_device {
     cudnnHandle_t dnn;
     CUstream dnn_stream; /* that dnn works on */
     cuda_cache convolutions, attentions, tuned;
-    cudnnBackendDescriptor_t attention_kernels[3]; /* of each kind: code for all shapes; attention_plan.c */
-    int attention_shapes[3];                       /* that have code of their own */
-    struct conv_plan *retired;                     /* of convolutions: whose last runs may go on */
-    CUdeviceptr minus_zeros[DT_NDTYPES];           /* conv/memory.c */
+    int attention_shapes[3];             /* that have code of their own */
+    struct conv_plan *retired;           /* of convolutions: whose last runs may go on */
+    CUdeviceptr minus_zeros[DT_NDTYPES]; /* conv/memory.c */
     cuda_weights weights;
 };
 

@@ -268,11 +268,10 @@ typedef struct {
     bool bias, activation; /* in the same graph */
     bool unloadable;       /* an engine before it could not be loaded without the device */
 } cuda_conv_description;
-/* attention_plan.c: what cuDNN plans of that for such a device, up to the loading of its code: kind 0 the result, 1
- * with what its gradient needs, 2 the gradient; shapes are (batch, heads, length, size). *plans: 0 none, 1 one for this
- * shape, 2 one for all. */
+/* attention_plan.c: whether cuDNN plans that for such a device, up to the loading of its code: kind 0 the result, 1
+ * with what its gradient needs, 2 the gradient; shapes are (batch, heads, length, size). */
 dt_status cuda_attention_describe(const char *json, size_t length, dt_dtype dtype, const int64_t query[4],
-                                  const int64_t key[4], const int64_t value[4], bool causal, int kind, int *plans,
+                                  const int64_t key[4], const int64_t value[4], bool causal, int kind, bool *known,
                                   dt_error *err) DT_MUST_CHECK;
 dt_status cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_t x[4],
                              const int64_t weight[4], bool has_bias, const dt_conv2d_params *params, bool channels_last,
@@ -306,11 +305,12 @@ typedef struct {
     bool skinny, depthwise;
     int64_t attention_scores; /* bytes of them that are in memory at a time; 0: attention never goes by products */
     int64_t attention_work;   /* multiplications from which attention goes by cuDNN */
+    int64_t attention_shapes; /* of a kind on a device for which it compiles */
 } cuda_kernel_settings;
 #define CUDA_KERNEL_SETTINGS                                                                                           \
     {                                                                                                                  \
         .index_limit = INT32_MAX, .skinny = true, .depthwise = true, .attention_scores = INT64_C(24) << 20,            \
-        .attention_work = INT64_C(1) << 28                                                                             \
+        .attention_work = INT64_C(1) << 32, .attention_shapes = 32                                                     \
     }
 extern cuda_kernel_settings cuda_settings;
 

@@ -705,8 +705,8 @@
 #define PY_TEXT_guard_violations ""
 #define PY_SPEC_kernel_images {"kernel_images", 0, 0, -1, {NULL}, __func__}
 #define PY_TEXT_kernel_images ""
-#define PY_SPEC_kernel_settings {"kernel_settings", 0, 5, -1, {"index_limit", "skinny", "depthwise", "attention_scores", "attention_work"}, __func__}
-#define PY_TEXT_kernel_settings "index_limit=2147483647, skinny=True, depthwise=True, attention_scores=25165824, attention_work=268435456"
+#define PY_SPEC_kernel_settings {"kernel_settings", 0, 6, -1, {"index_limit", "skinny", "depthwise", "attention_scores", "attention_work", "attention_shapes"}, __func__}
+#define PY_TEXT_kernel_settings "index_limit=2147483647, skinny=True, depthwise=True, attention_scores=25165824, attention_work=4294967296, attention_shapes=32"
 #define PY_SPEC_ledger {"ledger", 0, 0, -1, {NULL}, __func__}
 #define PY_TEXT_ledger ""
 #define PY_SPEC_lend_simulated {"lend_simulated", 1, 1, -1, {"lend"}, __func__}

@@ -50,7 +50,6 @@ typedef struct {
 
 typedef struct {
     void *handle;
-    bool all_shapes; /* the code of a plan is for all of them */
     sim_operation ops[SIM_DNN_MAX_OPS];
     int64_t nops;
 } sim_graph;
@@ -79,7 +78,6 @@ typedef struct {
     void *handle;
     sim_properties properties;
     sim_engine engine;
-    char kernels; /* a cache of them was given, of which nothing is read */
     int64_t workspace;
 } sim_plan;
 

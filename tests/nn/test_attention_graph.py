@@ -38,7 +38,7 @@ LENGTHS = count(8)
 @pytest.fixture(autouse=True)
 def all_by_cudnn() -> Iterator[None]:
     """However little there is to do."""
-    dt._C._test.kernel_settings(attention_work=1)
+    dt._C._test.kernel_settings(attention_work=1, attention_shapes=1 << 20)
     yield
     dt._C._test.api_fail(None, -1, 0)
     dt._C._test.set_plan_limit(0)
@@ -77,11 +77,24 @@ def test_values(dtype: str, layout: str, mask: str) -> None:
 @pytest.mark.parametrize(("queries", "work"), [(63, 2 * 2 * 64 * 64 * 128), (64, 2 * 2 * 64 * 64 * 128)])
 def test_little_work_goes_another_way(queries: int, work: int) -> None:
     """A plan is compiled at run time: as long as a hundred calls of that size take."""
-    dt._C._test.kernel_settings(attention_work=work)
+    dt._C._test.kernel_settings(attention_work=work, attention_shapes=1 << 20)
     with watch() as change:
         found, expected = attend((2, 2, 1, queries, 64, 64, 64), "contiguous", "float16", "none", CUDA)
     assert (EXECUTE in change.calls) == (queries == 64)
     close(found, expected, "float16")
+
+
+def test_plans_are_made_for_so_many_shapes() -> None:
+    """Others go another way, also later: lengths that never come again would wait half a second each."""
+    first, second = ((1, 1, 1, next(LENGTHS), 64, 8, 8) for _ in range(2))
+    attend(first, "contiguous", "float16", "none", CUDA)
+    for shapes in (0, 1 << 20):
+        dt._C._test.kernel_settings(attention_work=1, attention_shapes=shapes)
+        for sizes, executes in ((first, True), (second, False)):
+            with watch() as change:
+                found, expected = attend(sizes, "contiguous", "float16", "none", CUDA)
+            close(found, expected, "float16")
+            assert (EXECUTE in change.calls) == executes
 
 
 def test_the_usual_settings_leave_little_work_alone() -> None:

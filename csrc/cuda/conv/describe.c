@@ -36,7 +36,7 @@ cuda_conv_describe(const char *json, size_t length, dt_dtype dtype, const int64_
     }
     const dt_array arrays[] = {dense(dtype, x, channels_last), dense(dtype, weight, channels_last),
                                dense(dtype, out->out, channels_last)};
-    conv_planner planner = {NULL, NULL, NULL, NULL};
+    conv_planner planner = {NULL, NULL, NULL};
     conv_plan *p = NULL;
     conv_key key;
     out->product = kind == CONV_FORWARD ? cuda_conv_is_product(&arrays[0], &arrays[1], params, &arrays[2])

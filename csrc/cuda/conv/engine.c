@@ -81,9 +81,6 @@ fill_plan(const conv_planner *planner, cudnnBackendDescriptor_t plan, cudnnBacke
     if (planner->properties != NULL) {
         CONV_SET(d, plan, EXECUTION_PLAN_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &planner->properties);
     }
-    if (planner->kernels != NULL) {
-        CONV_SET(d, plan, EXECUTION_PLAN_KERNEL_CACHE, BACKEND_DESCRIPTOR, 1, planner->kernels);
-    }
     CONV_SET(d, plan, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1, &config);
     return DT_OK;
 }

@@ -138,10 +138,6 @@ cuda_graph_finish(const conv_planner *planner, conv_graph *g, const cudnnBackend
     if (planner->handle != NULL) {
         CONV_SET(d, graph, OPERATIONGRAPH_HANDLE, HANDLE, 1, &planner->handle);
     }
-    if (planner->kernels != NULL) {
-        const bool dynamic = true;
-        CONV_SET(d, graph, OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED, BOOLEAN, 1, &dynamic);
-    }
     CONV_SET(d, graph, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, nops, ops);
     CUDA_TRY(d, cudnnBackendFinalize, (graph));
     return DT_OK;

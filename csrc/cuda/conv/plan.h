@@ -24,7 +24,6 @@ typedef struct {
     cuda_device *device;
     cudnnHandle_t handle;
     cudnnBackendDescriptor_t properties;
-    cudnnBackendDescriptor_t *kernels; /* NULL, or where compiled code stands that is used for all shapes; made here */
 } conv_planner;
 
 /* What a plan is to be. */

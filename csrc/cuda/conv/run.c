@@ -207,7 +207,7 @@ static dt_status
 run_locked(cuda_device *d, const conv_key *key, conv_pointers pointers, int *fused, int64_t *images, dt_error *err)
 {
     DT_TRY(cuda_graph_open_library(d, err));
-    const conv_planner planner = {d, d->dnn, NULL, NULL};
+    const conv_planner planner = {d, d->dnn, NULL};
     conv_plan *p = cuda_cache_find(&d->convolutions, key);
     if (p != NULL && p->plan == NULL && p->images == 0) {
         return cuda_conv_fail_none(&planner, key, err);

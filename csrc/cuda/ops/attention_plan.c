@@ -9,8 +9,7 @@
 #include "attention.h"
 #include "attention_graph.h"
 
-#define WIDTH 8        /* numbers of the half types that are loaded at once */
-#define MOST_SHAPES 32 /* of a kind on a device, for which code of their own is made: each takes half a second */
+#define WIDTH 8 /* numbers of the half types that are loaded at once */
 
 size_t
 cuda_attention_key_size(void)
@@ -20,28 +19,6 @@ cuda_attention_key_size(void)
 
 /* ---------------------------------------------------------------- plans */
 
-/* The place for code that fits all shapes of a graph. */
-static dt_status
-open_kernels(const conv_planner *planner, const conv_graph *graph, dt_error *err)
-{
-    cuda_device *d = planner->device;
-    cudnnBackendDescriptor_t kernels = NULL;
-    const cudnnBackendDescriptor_t first = graph->parts[graph->nparts - 1];
-    CUDA_TRY(d, cudnnBackendCreateDescriptor, (CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR, &kernels));
-    dt_status rc =
-        CUDA_CALL(d, cudnnBackendSetAttribute,
-                  (kernels, CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &first));
-    if (rc == DT_OK) {
-        rc = CUDA_CALL(d, cudnnBackendFinalize, (kernels));
-    }
-    if (rc != DT_OK) {
-        (void)cu.cudnnBackendDestroyDescriptor(kernels);
-        return rc;
-    }
-    *planner->kernels = kernels;
-    return DT_OK;
-}
-
 /* p->plan stays NULL where the library has none. */
 static dt_status
 plan_graph(const conv_planner *planner, const attention_key *key, conv_plan *p, dt_error *err)
@@ -49,9 +26,6 @@ plan_graph(const conv_planner *planner, const attention_key *key, conv_plan *p, 
     const conv_wish wish = {0, 0, cuda_workspace_limit(), true};
     conv_graph graph = {.nparts = 0};
     dt_status rc = cuda_attention_build(planner, key, &graph, err);
-    if (rc == DT_OK && planner->kernels != NULL && *planner->kernels == NULL) {
-        rc = open_kernels(planner, &graph, err);
-    }
     if (rc == DT_OK) {
         rc = cuda_graph_plan(planner, false, &graph, &wish, p, err);
     } else if (rc == DT_ECUDA && cuda_conv_refused(err->library_status)) {
@@ -65,24 +39,18 @@ plan_graph(const conv_planner *planner, const attention_key *key, conv_plan *p, 
     return rc;
 }
 
-/* No plan is an answer, which is kept: the library has none for this shape or device. Code for all shapes is made once;
- * code for one shape, where there is no other, for the first that come, as lengths may never come again. *shapes: how
- * many there were. */
+/* No plan is an answer, which is kept: the library has none for this shape or device, or there are plans for many
+ * already, as these lengths may never come again. */
 static dt_status
-make_plan(conv_planner planner, const attention_key *key, int *shapes, conv_plan **out, dt_error *err)
+make_plan(const conv_planner *planner, const attention_key *key, int *shapes, conv_plan **out, dt_error *err)
 {
     conv_plan *p = dt_calloc(1, sizeof(*p));
     if (p == NULL) {
         return dt_fail_nomem(err, sizeof(*p));
     }
-    p->device = planner.device;
-    dt_status rc = plan_graph(&planner, key, p, err);
-    if (rc == DT_OK && p->plan == NULL && !p->squeezed && !p->unloadable && *shapes < MOST_SHAPES) {
-        ++*shapes;
-        planner.kernels = NULL;
-        rc = plan_graph(&planner, key, p, err);
-        p->fallback = true;
-    }
+    p->device = planner->device;
+    dt_status rc = *shapes < cuda_settings.attention_shapes ? plan_graph(planner, key, p, err) : DT_OK;
+    *shapes += p->plan != NULL;
     if (rc != DT_OK) {
         cuda_conv_destroy(p);
         return rc;
@@ -98,8 +66,8 @@ find_plan(cuda_device *d, const attention_key *key, conv_plan **out, dt_error *e
     if (*out != NULL) {
         return DT_OK;
     }
-    DT_TRY(make_plan((conv_planner){d, d->dnn, NULL, &d->attention_kernels[key->kind]}, key,
-                     &d->attention_shapes[key->kind], out, err));
+    const conv_planner planner = {d, d->dnn, NULL};
+    DT_TRY(make_plan(&planner, key, &d->attention_shapes[key->kind], out, err));
     return cuda_cache_put(&d->attentions, key, *out, err);
 }
 
@@ -331,10 +299,9 @@ cuda_attention_grad(const dt_array *query, const dt_array *key, const dt_array *
 
 dt_status
 cuda_attention_describe(const char *json, size_t length, dt_dtype dtype, const int64_t query[4], const int64_t key[4],
-                        const int64_t value[4], bool causal, int kind, int *plans, dt_error *err)
+                        const int64_t value[4], bool causal, int kind, bool *known, dt_error *err)
 {
-    cudnnBackendDescriptor_t kernels = NULL;
-    conv_planner planner = {NULL, NULL, NULL, &kernels};
+    conv_planner planner = {NULL, NULL, NULL};
     conv_plan *p = NULL;
     attention_key k;
     int shapes = 0;
@@ -352,17 +319,14 @@ cuda_attention_describe(const char *json, size_t length, dt_dtype dtype, const i
     DT_TRY(cuda_api_need(DT_LIBRARY_CUDNN, err));
     dt_status rc = cuda_describe_device(json, length, &planner.properties, err);
     if (rc == DT_OK) {
-        rc = make_plan(planner, &k, &shapes, &p, err);
+        rc = make_plan(&planner, &k, &shapes, &p, err);
     }
     if (rc == DT_OK) {
-        *plans = p->plan == NULL && !p->unloadable ? 0 : p->fallback ? 1 : 2;
+        *known = p->plan != NULL || p->unloadable;
         cuda_conv_destroy(p);
     }
-    const cudnnBackendDescriptor_t made[] = {kernels, planner.properties};
-    for (int i = 0; i < 2; i++) {
-        if (made[i] != NULL) {
-            (void)cu.cudnnBackendDestroyDescriptor(made[i]);
-        }
+    if (planner.properties != NULL) {
+        (void)cu.cudnnBackendDestroyDescriptor(planner.properties);
     }
     return rc;
 }

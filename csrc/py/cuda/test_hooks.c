@@ -91,7 +91,7 @@ py_kernel_settings(PY_PARAMS)
     cuda_kernel_settings settings = CUDA_KERNEL_SETTINGS;
     if (py_arg_int(&a, 0, &settings.index_limit) < 0 || py_arg_bool(&a, 1, &settings.skinny) < 0 ||
         py_arg_bool(&a, 2, &settings.depthwise) < 0 || py_arg_int(&a, 3, &settings.attention_scores) < 0 ||
-        py_arg_int(&a, 4, &settings.attention_work) < 0) {
+        py_arg_int(&a, 4, &settings.attention_work) < 0 || py_arg_int(&a, 5, &settings.attention_shapes) < 0) {
         return NULL;
     }
     cuda_settings = settings;
@@ -219,8 +219,7 @@ py_describe_attention(PY_PARAMS)
     PY_PARSE(describe_attention)
     dt_dtype dtype = DT_FLOAT16;
     int64_t query[4], key[4], value[4], kind = 0;
-    bool causal = false;
-    int plans = 0;
+    bool causal = false, known = false;
     Py_ssize_t length = 0;
     const char *json = PyUnicode_AsUTF8AndSize(a.v[0], &length);
     if (json == NULL || py_arg_dtype(&a, 1, &dtype) < 0 || parse_sizes(&a, 2, 4, query) < 0 ||
@@ -234,8 +233,8 @@ py_describe_attention(PY_PARAMS)
     dt_error err;
     dt_status status;
     PY_CALL(true, status,
-            cuda_attention_describe(json, (size_t)length, dtype, query, key, value, causal, (int)kind, &plans, &err));
-    return status != DT_OK ? py_raise_args(&a, &err) : PyLong_FromLong(plans);
+            cuda_attention_describe(json, (size_t)length, dtype, query, key, value, causal, (int)kind, &known, &err));
+    return status != DT_OK ? py_raise_args(&a, &err) : PyBool_FromLong(known);
 }
 
 /* ---------------------------------------------------------------- limits */
@@ -285,11 +284,9 @@ PyMethodDef py_cuda_test_hooks[] = {
     PY_HIDDEN_GETTER(guard_violations, "Blocks of the simulated devices whose guard bytes were overwritten."),
     PY_HIDDEN_GETTER(ledger, "What is alive on the simulated devices, a dict."),
     PY_HIDDEN(set_compute_capability, "The compute capability of the simulated devices."),
-    PY_HIDDEN(
-        describe_attention,
-        "What cuDNN plans of attention of a half type for a device described in JSON, up to the loading of its\n"
-        "code: 2 for all shapes, 1 for this one, 0 none. kind 0: the result; 1: with what its gradient needs; 2:\n"
-        "the gradient."),
+    PY_HIDDEN(describe_attention,
+              "Whether cuDNN plans attention of a half type for a device described in JSON, up to the loading of its\n"
+              "code; kind 0: the result; 1: with what its gradient needs; 2: the gradient."),
     PY_HIDDEN(
         describe_conv2d,
         "The plan of a convolution on a device described in cuDNN's JSON, a dict. Raises CudaError where there is "
