@@ -114,6 +114,9 @@ def _interpolate(
         raise _C._explained(op, ("input",), (input,), "invalid-parameter", RuntimeError(text))
     if mode == "area":
         return _means(input, sizes)
+    shape = (*input.shape[:2], *sizes)
+    if math.prod(shape) >= 1 << 59:
+        _C.zeros(()).expand(shape)  # which says that no memory has so many bytes
     order = _memory_order(input)
     # Steps within a row cost most: after rows became fewer, before they become more.
     fewer = [i for i, n in enumerate(sizes) if n < own[i]]
