@@ -6,6 +6,7 @@
 #define MOST_SPLITS CUDA_THREADS
 #define LONG_CHUNK 8192 /* elements: what puts parts together is little beside it */
 #define SHORT_CHUNK 1024
+#define MANY_CHANNELS 64 /* that keep half of a large device busy: one launch for them is less than two for parts */
 
 static bool
 is_aligned(const k_operand *x)
@@ -18,7 +19,7 @@ static void
 cut(k_channels_args *args, int64_t width)
 {
     int64_t splits = (args->n - 1) / LONG_CHUNK + 1;
-    if (splits * args->channels < CUDA_WANTED_BLOCKS) {
+    if (splits * args->channels < CUDA_WANTED_BLOCKS && (splits > 1 || args->channels < MANY_CHANNELS)) {
         splits = cuda_fewer((CUDA_WANTED_BLOCKS - 1) / args->channels + 1, (args->n - 1) / SHORT_CHUNK + 1);
     }
     splits = cuda_fewer(splits, MOST_SPLITS);
