@@ -13,6 +13,13 @@ typedef struct {
     int64_t n;
 } k_moments;
 
+/* Of a part that begins with x: distances from an infinity would tell nothing of the mean. */
+DT_DEVICE double
+k_moments_middle(double x)
+{
+    return x - x == 0 ? x : 0;
+}
+
 DT_DEVICE void
 k_moments_take(k_moments *part, double x)
 {
@@ -36,7 +43,7 @@ k_moments_settle(k_moments *part)
     }
 }
 
-/* Both settled. */
+/* Both settled. A mean that is infinite stays so. */
 DT_DEVICE void
 k_moments_join(k_moments *a, const k_moments *b)
 {
@@ -45,7 +52,7 @@ k_moments_join(k_moments *a, const k_moments *b)
     } else if (b->n > 0) {
         const double part = a->n == b->n ? 0.5 : (double)b->n / (double)(a->n + b->n);
         const double far = (b->middle - a->middle) + (b->sum - a->sum);
-        a->sum += far * part;
+        a->sum += a->sum - a->sum == 0 && b->sum - b->sum == 0 ? far * part : b->sum;
         a->squares += b->squares + far * far * part * (double)a->n;
         a->n += b->n;
     }

@@ -92,6 +92,17 @@ def test_batch_norm(shape: tuple[int, ...], dtype: str, affine: bool, cuda: str)
             assert_near(found, wanted, 2 * CLOSE[dtype])
 
 
+@pytest.mark.parametrize("n", (40, 20000))
+@pytest.mark.parametrize("place", (0, 39))
+def test_a_mean_that_is_infinite(n: int, place: int, cuda: str) -> None:
+    x = np.ones((2, 2, n), np.float32)
+    x[0, 0, place], x[1, 1, -1] = np.inf, -np.inf
+    for device in ("cpu", cuda):
+        mean, var = dt.zeros(2, device=device), dt.ones(2, device=device)
+        F.batch_norm(dt.array(x).to(device), mean, var, training=True)
+        assert mean.tolist() == [np.inf, -np.inf] and bool(var.isnan().all())
+
+
 # ---------------------------------------------------------------- places
 
 
@@ -114,6 +125,13 @@ def test_images_of_another_size(shape: tuple[int, ...], linear: str, dtype: str,
                 found, wanted = F.interpolate(laid.to(cuda), **options), F.interpolate(laid, **options)
                 assert found.stride() == wanted.stride()
                 assert_near(found, wanted, CLOSE[dtype])
+
+
+def test_means_along_three_dimensions_are_rounded_once(cuda: str) -> None:
+    x = numbers((1, 2, 5, 6, 7), "float16")
+    found = F.interpolate(x.to(cuda), (7, 9, 11), mode="trilinear").cpu().double().numpy()
+    exact = F.interpolate(x.double(), (7, 9, 11), mode="trilinear").numpy()
+    assert (np.abs(found - exact) <= 0.52 * np.spacing(np.abs(found).astype(np.float16))).all()
 
 
 @pytest.mark.parametrize("dtype", ("bool", "uint8", "float16", "int32", "float32", "int64"))

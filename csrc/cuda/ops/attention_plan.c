@@ -1,5 +1,6 @@
 /* attention_plan.c: attention of the half types, and its gradient, by kernels that cuDNN compiles for a shape. Scores
  * are never in memory. A plan takes a good part of a second, so that little work goes another way. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -169,7 +170,8 @@ make_key(int kind, const dt_array *query, const dt_array *key, const dt_array *v
     k->kind = kind;
     k->dtype = query->dtype;
     k->causal = params->causal;
-    const bool scaled = params->scale > 0; /* the library's kernels scale what was the largest before */
+    /* The library's kernels scale what was the largest before. */
+    const bool scaled = params->scale >= (double)FLT_MIN && params->scale <= (double)FLT_MAX;
     if (!scaled || dt_itemsize((dt_dtype)query->dtype) != 2 || dt_array_numel(result) == 0 ||
         dt_array_numel(key) == 0) {
         return false;

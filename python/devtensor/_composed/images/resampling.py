@@ -202,11 +202,13 @@ def _at_once(x: DeviceArray, order: Sequence[int], alongs: dict[int, Along]) -> 
     if not places:
         return x.clone()
     dims = list(places)
-    if (len(dims) == 2 and abs(dims[0] - dims[1]) == 1) or all(along.kind == NEAREST for along in places.values()):
+    is_pair = len(dims) == 2 and abs(dims[0] - dims[1]) == 1
+    if len(dims) == 1 or is_pair or all(along.kind == NEAREST for along in places.values()):
         return remapped(x, places, dims[0] > dims[-1])
+    means = widened(x)  # rounded once
     for d in dims:
-        x = remapped(x, {d: places[d]})
-    return x
+        means = remapped(means, {d: places[d]})
+    return means.to(x.dtype)
 
 
 # ---------------------------------------------------------------- one dimension
