@@ -220,6 +220,18 @@ def test_where_a_gradient_is_refused(which: int, status: int) -> None:
         assert dt.allclose(got, exact, atol=2e-2, rtol=1e-2)
 
 
+@pytest.mark.skipif(not simulated, reason="a simulated GPU has the memory that it is told to have")
+def test_a_workspace_is_a_small_part_of_the_memory() -> None:
+    forget_all()
+    dt.cuda.set_workspace_limit(255)  # the simulated library wants 256
+    try:
+        with watch() as change:
+            differentiated(SIZES, "float16", False, CUDA)
+        assert EXECUTE not in change.calls
+    finally:
+        dt.cuda.set_workspace_limit(None)
+
+
 def test_a_gradient_that_is_differentiated_goes_by_parts() -> None:
     operands = [dt.rand(1, 1, 16, 8, device=CUDA).half().requires_grad_() for _ in range(3)]
     result = F.scaled_dot_product_attention(*operands)

@@ -10,7 +10,8 @@
 #include "attention.h"
 #include "attention_graph.h"
 
-#define WIDTH 8 /* numbers of the half types that are loaded at once */
+#define WIDTH 8            /* numbers of the half types that are loaded at once */
+#define SHARE_OF_MEMORY 16 /* of a device's: at most this part is workspace */
 
 size_t
 cuda_attention_key_size(void)
@@ -20,11 +21,26 @@ cuda_attention_key_size(void)
 
 /* ---------------------------------------------------------------- plans */
 
+/* Bytes of workspace that a plan may want: that of the gradient is a matrix of scores, which grows with the square of
+ * the length. A share of the whole device, so that what a shape goes by does not hang on what is free. */
+static int64_t
+room_for_workspace(void)
+{
+    const int64_t limit = cuda_workspace_limit();
+    size_t free_bytes, total;
+    if (cu.cuMemGetInfo_v2(&free_bytes, &total) != 0) {
+        return limit;
+    }
+    const int64_t share = (int64_t)(total / SHARE_OF_MEMORY);
+    return share < limit ? share : limit;
+}
+
 /* p->plan stays NULL where the library has none. */
 static dt_status
 plan_graph(const conv_planner *planner, const attention_key *key, conv_plan *p, dt_error *err)
 {
-    const conv_wish wish = {0, 0, cuda_workspace_limit(), true};
+    const int64_t room = planner->device != NULL ? room_for_workspace() : INT64_MAX;
+    const conv_wish wish = {0, 0, room, true};
     conv_graph graph = {.nparts = 0};
     dt_status rc = cuda_attention_build(planner, key, &graph, err);
     if (rc == DT_OK) {
