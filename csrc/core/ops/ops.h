@@ -48,8 +48,7 @@ dt_status dt_attention(const char *op, const dt_array *query, const dt_array *ke
                        const dt_array *mask, const dt_attention_params *params, dt_array *out, bool *made,
                        dt_error *err) DT_MUST_CHECK;
 /* What grad, of that result without a mask, gives query, key and value, one after another in a flat out; *made as
- * above.
- */
+ * above. */
 dt_status dt_attention_grad(const char *op, const dt_array *query, const dt_array *key, const dt_array *value,
                             const dt_array *grad, const dt_attention_params *params, dt_array *out, bool *made,
                             dt_error *err) DT_MUST_CHECK;

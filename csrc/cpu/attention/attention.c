@@ -454,13 +454,7 @@ dt_status
 cpu_attention_grad(const dt_array *query, const dt_array *key, const dt_array *value, const dt_array *grad,
                    const dt_attention_params *params, dt_array *out, bool *made, dt_error *err)
 {
-    (void)query;
-    (void)key;
-    (void)value;
-    (void)grad;
-    (void)params;
-    (void)out;
-    (void)err;
+    (void)query, (void)key, (void)value, (void)grad, (void)params, (void)out, (void)err;
     *made = false;
     return DT_OK;
 }

@@ -20,24 +20,20 @@ cuda_conv_graph_clear(conv_graph *g)
     }
 }
 
-typedef struct {
-    int64_t id;
-    int type;
-    bool is_virtual;
-    const int64_t *shape, *strides;
-} tensor;
-
-static dt_status
-add_tensor(cuda_device *d, conv_graph *g, tensor t, cudnnBackendDescriptor_t *out, dt_error *err)
+dt_status
+cuda_graph_tensor(cuda_device *d, conv_graph *g, const graph_tensor *t, cudnnBackendDescriptor_t *out, dt_error *err)
 {
-    const int64_t alignment = CONV_ALIGNMENT;
+    const int64_t alignment = t->by_value ? (int64_t)sizeof(float) : CONV_ALIGNMENT;
     DT_TRY(cuda_graph_part(d, g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, out, err));
-    CONV_SET(d, *out, TENSOR_DATA_TYPE, DATA_TYPE, 1, &t.type);
-    CONV_SET(d, *out, TENSOR_DIMENSIONS, INT64, 4, t.shape);
-    CONV_SET(d, *out, TENSOR_STRIDES, INT64, 4, t.strides);
-    CONV_SET(d, *out, TENSOR_UNIQUE_ID, INT64, 1, &t.id);
+    CONV_SET(d, *out, TENSOR_DATA_TYPE, DATA_TYPE, 1, &t->type);
+    CONV_SET(d, *out, TENSOR_DIMENSIONS, INT64, 4, t->shape);
+    CONV_SET(d, *out, TENSOR_STRIDES, INT64, 4, t->strides);
+    CONV_SET(d, *out, TENSOR_UNIQUE_ID, INT64, 1, &t->id);
     CONV_SET(d, *out, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
-    CONV_SET(d, *out, TENSOR_IS_VIRTUAL, BOOLEAN, 1, &t.is_virtual);
+    CONV_SET(d, *out, TENSOR_IS_VIRTUAL, BOOLEAN, 1, &t->is_virtual);
+    if (t->by_value) {
+        CONV_SET(d, *out, TENSOR_IS_BY_VALUE, BOOLEAN, 1, &t->by_value);
+    }
     CUDA_TRY(d, cudnnBackendFinalize, (*out));
     return DT_OK;
 }
@@ -103,27 +99,32 @@ add_convolution(cuda_device *d, conv_graph *g, const conv_key *key, int compute,
     return DT_OK;
 }
 
-/* y = mode(x, b), or mode(x) where b is NULL */
-static dt_status
-add_pointwise(cuda_device *d, conv_graph *g, int mode, int compute, cudnnBackendDescriptor_t x,
-              cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t *op, dt_error *err)
+dt_status
+cuda_graph_pointwise(cuda_device *d, conv_graph *g, const graph_pointwise *p, cudnnBackendDescriptor_t *op,
+                     dt_error *err)
 {
     cudnnBackendDescriptor_t pointwise;
     int nans = CUDNN_PROPAGATE_NAN;
     DT_TRY(cuda_graph_part(d, g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise, err));
-    CONV_SET(d, pointwise, POINTWISE_MODE, POINTWISE_MODE, 1, &mode);
-    CONV_SET(d, pointwise, POINTWISE_MATH_PREC, DATA_TYPE, 1, &compute);
-    if (mode == CUDNN_POINTWISE_RELU_FWD) {
+    CONV_SET(d, pointwise, POINTWISE_MODE, POINTWISE_MODE, 1, &p->mode);
+    CONV_SET(d, pointwise, POINTWISE_MATH_PREC, DATA_TYPE, 1, &p->compute);
+    if (p->mode == CUDNN_POINTWISE_RELU_FWD) {
         CONV_SET(d, pointwise, POINTWISE_NAN_PROPAGATION, NAN_PROPOGATION, 1, &nans);
+    }
+    if (p->mode == CUDNN_POINTWISE_GEN_INDEX) {
+        CONV_SET(d, pointwise, POINTWISE_AXIS, INT64, 1, &p->axis);
     }
     CUDA_TRY(d, cudnnBackendFinalize, (pointwise));
     DT_TRY(cuda_graph_part(d, g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, op, err));
     CONV_SET(d, *op, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, 1, &pointwise);
-    CONV_SET(d, *op, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR, 1, &x);
-    if (b != NULL) {
-        CONV_SET(d, *op, OPERATION_POINTWISE_BDESC, BACKEND_DESCRIPTOR, 1, &b);
+    CONV_SET(d, *op, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR, 1, &p->x);
+    if (p->b != NULL) {
+        CONV_SET(d, *op, OPERATION_POINTWISE_BDESC, BACKEND_DESCRIPTOR, 1, &p->b);
     }
-    CONV_SET(d, *op, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR, 1, &y);
+    if (p->chosen != NULL) {
+        CONV_SET(d, *op, OPERATION_POINTWISE_TDESC, BACKEND_DESCRIPTOR, 1, &p->chosen);
+    }
+    CONV_SET(d, *op, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR, 1, &p->y);
     CUDA_TRY(d, cudnnBackendFinalize, (*op));
     return DT_OK;
 }
@@ -155,30 +156,37 @@ cuda_conv_graph(const conv_planner *planner, const conv_key *key, int fused, con
     bool bias = (fused & CONV_BIAS) != 0, relu = (fused & CONV_RELU) != 0;
     int64_t k = key->out[1], bias_shape[] = {1, k, 1, 1};
     int64_t bias_strides[] = {k, 1, key->channels_last ? k : 1, key->channels_last ? k : 1};
-    const tensor between = {CONV_ID_CONVOLVED, compute, true, key->out, key->out_strides};
+    const graph_tensor between = {CONV_ID_CONVOLVED, compute, key->out, key->out_strides, true, false};
     cudnnBackendDescriptor_t xwy[3], b, convolved, biased, out, ops[3];
     int nops = 1;
-    DT_TRY(add_tensor(d, g, (tensor){CONV_ID_X, type, false, key->x, key->x_strides}, &xwy[0], err));
-    DT_TRY(add_tensor(d, g, (tensor){CONV_ID_WEIGHT, type, false, key->weight, key->weight_strides}, &xwy[1], err));
-    DT_TRY(add_tensor(d, g, (tensor){CONV_ID_OUT, type, false, key->out, key->out_strides}, &out, err));
+    DT_TRY(
+        cuda_graph_tensor(d, g, &(graph_tensor){CONV_ID_X, type, key->x, key->x_strides, false, false}, &xwy[0], err));
+    DT_TRY(cuda_graph_tensor(
+        d, g, &(graph_tensor){CONV_ID_WEIGHT, type, key->weight, key->weight_strides, false, false}, &xwy[1], err));
+    DT_TRY(cuda_graph_tensor(d, g, &(graph_tensor){CONV_ID_OUT, type, key->out, key->out_strides, false, false}, &out,
+                             err));
     convolved = biased = out;
     if (bias || relu) {
-        DT_TRY(add_tensor(d, g, between, &convolved, err));
+        DT_TRY(cuda_graph_tensor(d, g, &between, &convolved, err));
     }
     xwy[2] = convolved;
     DT_TRY(add_convolution(d, g, key, compute, xwy, &ops[0], err));
     if (bias) {
-        DT_TRY(add_tensor(d, g, (tensor){CONV_ID_BIAS, type, false, bias_shape, bias_strides}, &b, err));
+        DT_TRY(cuda_graph_tensor(d, g, &(graph_tensor){CONV_ID_BIAS, type, bias_shape, bias_strides, false, false}, &b,
+                                 err));
         if (relu) {
-            tensor after = between;
+            graph_tensor after = between;
             after.id = CONV_ID_BIASED;
-            DT_TRY(add_tensor(d, g, after, &biased, err));
+            DT_TRY(cuda_graph_tensor(d, g, &after, &biased, err));
         }
-        DT_TRY(add_pointwise(d, g, CUDNN_POINTWISE_ADD, compute, convolved, b, biased, &ops[nops++], err));
+        DT_TRY(cuda_graph_pointwise(
+            d, g, &(graph_pointwise){CUDNN_POINTWISE_ADD, compute, 0, convolved, b, NULL, biased}, &ops[nops++], err));
         convolved = biased;
     }
     if (relu) {
-        DT_TRY(add_pointwise(d, g, CUDNN_POINTWISE_RELU_FWD, compute, convolved, NULL, out, &ops[nops++], err));
+        DT_TRY(cuda_graph_pointwise(
+            d, g, &(graph_pointwise){CUDNN_POINTWISE_RELU_FWD, compute, 0, convolved, NULL, NULL, out}, &ops[nops++],
+            err));
     }
     return cuda_graph_finish(planner, g, ops, nops, err);
 }

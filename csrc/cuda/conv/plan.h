@@ -108,6 +108,23 @@ void cuda_conv_graph_clear(conv_graph *graph);
 /* A new descriptor that the graph owns. */
 dt_status cuda_graph_part(cuda_device *d, conv_graph *g, cudnnBackendDescriptorType_t type,
                           cudnnBackendDescriptor_t *out, dt_error *err) DT_MUST_CHECK;
+/* A tensor of four dimensions; by_value: one number of the host, of float32, given at each run. */
+typedef struct {
+    int64_t id;
+    int type;
+    const int64_t *shape, *strides;
+    bool is_virtual, by_value;
+} graph_tensor;
+dt_status cuda_graph_tensor(cuda_device *d, conv_graph *g, const graph_tensor *t, cudnnBackendDescriptor_t *out,
+                            dt_error *err) DT_MUST_CHECK;
+/* y = mode(x, b, chosen), of which those that are NULL are not there; axis is that of an index. */
+typedef struct {
+    int mode, compute;
+    int64_t axis;
+    cudnnBackendDescriptor_t x, b, chosen, y;
+} graph_pointwise;
+dt_status cuda_graph_pointwise(cuda_device *d, conv_graph *g, const graph_pointwise *p, cudnnBackendDescriptor_t *op,
+                               dt_error *err) DT_MUST_CHECK;
 /* The graph of operations that are its parts already. */
 dt_status cuda_graph_finish(const conv_planner *planner, conv_graph *g, const cudnnBackendDescriptor_t *ops, int nops,
                             dt_error *err) DT_MUST_CHECK;

@@ -13,29 +13,10 @@ typedef struct {
     dt_error *err;
 } builder;
 
-typedef struct {
-    int64_t id;
-    int type;
-    const int64_t *shape, *strides;
-    bool is_virtual, by_value;
-} tensor;
-
 static dt_status
-add_tensor(builder *b, tensor t, cudnnBackendDescriptor_t *out)
+add_tensor(builder *b, graph_tensor t, cudnnBackendDescriptor_t *out)
 {
-    cuda_device *d = b->planner->device;
-    dt_error *err = b->err;
-    const int64_t alignment = t.by_value ? (int64_t)sizeof(float) : CONV_ALIGNMENT;
-    DT_TRY(cuda_graph_part(d, b->graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR, out, err));
-    CONV_SET(d, *out, TENSOR_DATA_TYPE, DATA_TYPE, 1, &t.type);
-    CONV_SET(d, *out, TENSOR_DIMENSIONS, INT64, 4, t.shape);
-    CONV_SET(d, *out, TENSOR_STRIDES, INT64, 4, t.strides);
-    CONV_SET(d, *out, TENSOR_UNIQUE_ID, INT64, 1, &t.id);
-    CONV_SET(d, *out, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
-    CONV_SET(d, *out, TENSOR_IS_VIRTUAL, BOOLEAN, 1, &t.is_virtual);
-    CONV_SET(d, *out, TENSOR_IS_BY_VALUE, BOOLEAN, 1, &t.by_value);
-    CUDA_TRY(d, cudnnBackendFinalize, (*out));
-    return DT_OK;
+    return cuda_graph_tensor(b->planner->device, b->graph, &t, out, b->err);
 }
 
 /* A number of the host that is given at each run. */
@@ -43,7 +24,7 @@ static dt_status
 add_number(builder *b, int64_t id, cudnnBackendDescriptor_t *out)
 {
     static const int64_t ones[] = {1, 1, 1, 1};
-    return add_tensor(b, (tensor){id, CUDNN_DATA_FLOAT, ones, ones, false, true}, out);
+    return add_tensor(b, (graph_tensor){id, CUDNN_DATA_FLOAT, ones, ones, false, true}, out);
 }
 
 /* What stands between operations, and never in memory. */
@@ -51,7 +32,7 @@ static dt_status
 add_between(builder *b, int type, const int64_t shape[4], cudnnBackendDescriptor_t *out)
 {
     const int64_t strides[] = {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
-    return add_tensor(b, (tensor){b->next_id++, type, shape, strides, true, false}, out);
+    return add_tensor(b, (graph_tensor){b->next_id++, type, shape, strides, true, false}, out);
 }
 
 static dt_status
@@ -87,28 +68,9 @@ static dt_status
 add_pointwise(builder *b, int mode, int64_t axis, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t second,
               cudnnBackendDescriptor_t chosen, cudnnBackendDescriptor_t out)
 {
-    cuda_device *d = b->planner->device;
-    dt_error *err = b->err;
-    cudnnBackendDescriptor_t pointwise, op;
     const int compute = mode == CUDNN_POINTWISE_GEN_INDEX ? CUDNN_DATA_INT32 : CUDNN_DATA_FLOAT;
-    DT_TRY(cuda_graph_part(d, b->graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise, err));
-    CONV_SET(d, pointwise, POINTWISE_MODE, POINTWISE_MODE, 1, &mode);
-    CONV_SET(d, pointwise, POINTWISE_MATH_PREC, DATA_TYPE, 1, &compute);
-    if (mode == CUDNN_POINTWISE_GEN_INDEX) {
-        CONV_SET(d, pointwise, POINTWISE_AXIS, INT64, 1, &axis);
-    }
-    CUDA_TRY(d, cudnnBackendFinalize, (pointwise));
-    DT_TRY(cuda_graph_part(d, b->graph, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, &op, err));
-    CONV_SET(d, op, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, 1, &pointwise);
-    CONV_SET(d, op, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR, 1, &x);
-    if (second != NULL) {
-        CONV_SET(d, op, OPERATION_POINTWISE_BDESC, BACKEND_DESCRIPTOR, 1, &second);
-    }
-    if (chosen != NULL) {
-        CONV_SET(d, op, OPERATION_POINTWISE_TDESC, BACKEND_DESCRIPTOR, 1, &chosen);
-    }
-    CONV_SET(d, op, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR, 1, &out);
-    return finish_op(b, op);
+    const graph_pointwise p = {mode, compute, axis, x, second, chosen, out};
+    return cuda_graph_pointwise(b->planner->device, b->graph, &p, &b->ops[b->nops++], b->err);
 }
 
 /* out = x with its last two dimensions changed */
@@ -166,7 +128,7 @@ static dt_status
 add_column(builder *b, int64_t id, const int64_t shape[4], cudnnBackendDescriptor_t *out)
 {
     const int64_t each[] = {shape[0], shape[1], shape[2], 1}, strides[] = {shape[1] * shape[2], shape[2], 1, 1};
-    return add_tensor(b, (tensor){id, CUDNN_DATA_FLOAT, each, strides, false, false}, out);
+    return add_tensor(b, (graph_tensor){id, CUDNN_DATA_FLOAT, each, strides, false, false}, out);
 }
 
 /* weights = softmax(scores); kept: the logarithms of what the rows add up to are kept, and else read by nobody. */
@@ -210,7 +172,7 @@ add_operand(builder *b, int type, const attention_key *key, int operand, bool tr
     const int64_t *s = key->shape[operand], *t = key->strides[operand];
     const int row = transposed ? 3 : 2, column = transposed ? 2 : 3;
     const int64_t shape[] = {s[0], s[1], s[row], s[column]}, strides[] = {t[0], t[1], t[row], t[column]};
-    return add_tensor(b, (tensor){operand + 1, type, shape, strides, false, false}, out);
+    return add_tensor(b, (graph_tensor){operand + 1, type, shape, strides, false, false}, out);
 }
 
 static dt_status
@@ -251,7 +213,7 @@ turn(builder *b, int type, const int64_t shape[4], cudnnBackendDescriptor_t x, c
 {
     const int64_t turned[] = {shape[0], shape[1], shape[3], shape[2]};
     const int64_t strides[] = {shape[1] * shape[2] * shape[3], shape[2] * shape[3], 1, shape[3]};
-    DT_TRY(add_tensor(b, (tensor){b->next_id++, type, turned, strides, true, false}, out));
+    DT_TRY(add_tensor(b, (graph_tensor){b->next_id++, type, turned, strides, true, false}, out));
     return add_transpose(b, x, *out);
 }
 
@@ -300,7 +262,7 @@ build_gradient(builder *b, int type, const attention_key *key, const int64_t sha
     DT_TRY(add_shared(b, type, key->shape[ATTENTION_DKEY], heads, slopes_turned, operands[ATTENTION_QUERY],
                       operands[ATTENTION_DKEY]));
 
-    DT_TRY(add_tensor(b, (tensor){b->next_id++, type, k, key->strides[ATTENTION_KEY], true, false}, &keys));
+    DT_TRY(add_tensor(b, (graph_tensor){b->next_id++, type, k, key->strides[ATTENTION_KEY], true, false}, &keys));
     DT_TRY(add_transpose(b, operands[ATTENTION_KEY], keys));
     return add_product(b, slopes, keys, operands[ATTENTION_DQUERY]);
 }

@@ -117,6 +117,16 @@ is_large_attention(const dt_array *query, const dt_array *key)
 
 /* None where the device has no way of its own. */
 static PyObject *
+done_or_none(const py_args *a, PyObject *result, dt_status status, bool made, dt_error *err)
+{
+    if (status == DT_OK && !made) {
+        Py_DECREF(result);
+        Py_RETURN_NONE;
+    }
+    return py_done(a, result, status, err);
+}
+
+static PyObject *
 py__attention(PY_PARAMS)
 {
     PY_PARSE(_attention)
@@ -136,14 +146,10 @@ py__attention(PY_PARAMS)
     bool made = true;
     PY_CALL_ON(a.v, PY_MAX_ARGS, is_large_attention(query, key), status,
                dt_attention(a.op, query, key, value, mask, &params, py_array_of(result), &made, &err));
-    if (status == DT_OK && !made) {
-        Py_DECREF(result);
-        Py_RETURN_NONE;
-    }
-    return py_done(&a, result, status, &err);
+    return done_or_none(&a, result, status, made, &err);
 }
 
-/* The gradients of query, key and value one after another; None where the device has no way of its own. */
+/* The gradients of query, key and value one after another. */
 static PyObject *
 py__attention_grad(PY_PARAMS)
 {
@@ -167,11 +173,7 @@ py__attention_grad(PY_PARAMS)
     bool made = true;
     PY_CALL_ON(a.v, PY_MAX_ARGS, is_large_attention(x[0], x[1]), status,
                dt_attention_grad(a.op, x[0], x[1], x[2], x[3], &params, py_array_of(result), &made, &err));
-    if (status == DT_OK && !made) {
-        Py_DECREF(result);
-        Py_RETURN_NONE;
-    }
-    return py_done(&a, result, status, &err);
+    return done_or_none(&a, result, status, made, &err);
 }
 
 #define RAISES                                                                                                         \

@@ -121,10 +121,11 @@ def _interpolate(
     # Steps within a row cost most: after rows became fewer, before they become more.
     fewer = [i for i, n in enumerate(sizes) if n < own[i]]
     more = [i for i in reversed(range(len(sizes))) if i not in fewer]
-    if not antialias and mode != "bicubic" and has_pass(input.permute(order)):
+    turned = input.permute(order)
+    if not antialias and mode != "bicubic" and has_pass(turned):
         alongs = {i: _along_of(own[i], sizes[i], factors[i], mode, aligned) for i in fewer + more}
-        return _permuted_back(_at_once(input.permute(order), order, alongs), order)
-    x = whole = (input if mode in _NEAREST else widened(input)).permute(order)
+        return _permuted_back(_at_once(turned, order, alongs), order)
+    x = whole = turned if mode in _NEAREST else widened(turned)
     for i in fewer + more:
         x = _resampled(x, order.index(i + 2), sizes[i], factors[i], mode, aligned, antialias)
     x = x.clone() if x is whole else x
