@@ -1,6 +1,6 @@
 """The rows of the cpu's benchmarks on a GPU, and larger ones, beside PyTorch: a look at every op, not a record.
 
-    python -m benchmarks.survey [--limit S] [--out FILE.json] [TEXT ...]
+    python -m benchmarks.survey [--limit S] [--kernels] [--out FILE.json] [TEXT ...]
 
 Runs the rows whose group or name has one of the texts, all by default. Times are of whole calls, to their end; how far
 the two results are apart is told, as a share of the largest number, and not judged.
@@ -22,6 +22,7 @@ from . import harness, large_rows
 OURS, PEER = "devtensor", "torch"
 ELSEWHERE = ("errors", "data", "simulated GPU", "ladder", "memory", "interchange")  # what is no work of a GPU
 TURN_NS, ROUNDS, MOST = 2.5e6, 3, 300  # of a turn; turns; calls of a turn
+PROFILED = 3  # calls
 
 
 class Side:
@@ -69,10 +70,26 @@ def compare(row, libs, device):
     return {"group": row.group, "name": row.name, "us": times, "apart": float(apart)}
 
 
+def show_kernels(row, libs, device):
+    """Microseconds of the kernels of a call and their number, by PyTorch's profiler, which sees both libraries: on a GPU."""
+    from torch.profiler import ProfilerActivity, profile
+
+    inputs = row.inputs(np.random.default_rng(0))
+    for name, lib in libs.items():
+        side = Side(name, lib, device[name], row, inputs)
+        side.time(2)
+        with profile(activities=[ProfilerActivity.CUDA]) as prof:
+            side.time(PROFILED)
+        print(f"== {row.group}: {row.name} | {name}", flush=True)
+        for event in sorted(prof.key_averages(), key=lambda event: -event.device_time_total)[:7]:
+            print(f"   {event.device_time_total / PROFILED:9.1f} us  x{event.count / PROFILED:4.1f}  {event.key[:110]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="*", metavar="TEXT")
     parser.add_argument("--limit", type=float, default=3600, metavar="S", help="start no row after S seconds")
+    parser.add_argument("--kernels", action="store_true", help="show the kernels of each row in place of its times")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="a record of all rows")
     options = parser.parse_args()
     libs = {name: importlib.import_module(name) for name in (OURS, PEER)}
@@ -94,6 +111,9 @@ def main():
         if time.monotonic() - start > options.limit:
             break
         try:
+            if options.kernels:
+                show_kernels(row, libs, device)
+                continue
             found.append(compare(row, libs, device))
         except Exception as error:
             failed[title] = f"{type(error).__name__}: {error}".splitlines()[0]
