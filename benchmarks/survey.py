@@ -71,7 +71,7 @@ def compare(row, libs, device):
 
 
 def show_kernels(row, libs, device):
-    """Microseconds of the kernels of a call and their number, by PyTorch's profiler, which sees both libraries: on a GPU."""
+    """Microseconds of the kernels of a call and their number, by PyTorch's profiler, which sees both; on a GPU."""
     from torch.profiler import ProfilerActivity, profile
 
     inputs = row.inputs(np.random.default_rng(0))
