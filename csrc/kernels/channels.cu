@@ -7,7 +7,7 @@
 #define K_CHANNELS_FLOAT64 1
 
 #undef DT_ROOM
-#define DT_ROOM , 3
+#define DT_ROOM , 2
 #define DT_EACH "../kernels/channels.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH

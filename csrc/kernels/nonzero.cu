@@ -113,6 +113,8 @@ k_count_beside(int counts[2][K_TRUE_LANES])
 }
 
 /* A chunk's places are put together first, so that neighbours write side by side. */
+#undef DT_ROOM
+#define DT_ROOM , 4 /* else ptxas aims at more for sm_120, and spills */
 K_KERNEL(k_nonzero_bool, k_true_args, a)
 {
     DT_SHARED union {
@@ -171,3 +173,5 @@ K_KERNEL(k_nonzero_bool, k_true_args, a)
         DT_SYNC();
     }
 }
+#undef DT_ROOM
+#define DT_ROOM

@@ -21,7 +21,7 @@ k_key_value(const k_scatter_add_args *a, uint64_t key)
 #undef DT_EACH
 
 #undef DT_ROOM
-#define DT_ROOM , 4 /* blocks: as many as shared memory has room for */
+#define DT_ROOM , 3 /* blocks: more of them would spill */
 #define DT_EACH "../kernels/add_together.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH

@@ -19,7 +19,7 @@
 #undef DT_EACH
 
 #undef DT_ROOM
-#define DT_ROOM , 4 /* blocks a multiprocessor: loads in flight */
+#define DT_ROOM , 3 /* blocks a multiprocessor: loads in flight; more would spill */
 #define DT_EACH "../kernels/select_rows.inc"
 #include "../core/each_dtype.inc"
 #undef DT_EACH
