@@ -123,24 +123,49 @@ is_users(PyObject *found)
            !(code->co_firstlineno == 0 && code->co_filename == code->co_name);
 }
 
-/* code, which f runs, or that of the first frame from f on that is a user's. */
-static DT_NOINLINE PyObject *
-find_user_code(PyObject *code, frame *f, int *instruction)
+/* Whether users know a function of ours by its name: not __call__, _helper, <lambda>, nor the forward of a layer. */
+static bool
+is_public(const PyCodeObject *code)
 {
-    while ((f = caller(f)) != NULL) {
-        PyObject *found = CODE(f);
-        if (is_users(found)) {
-            *instruction = INSTRUCTION(f);
-            Py_DECREF(code);
-            return found;
+    const char first = (char)PyUnicode_READ_CHAR(code->co_name, 0);
+    return first != '_' && first != '<' && PyUnicode_CompareWithASCIIString(code->co_name, "forward") != 0;
+}
+
+/* code, which f runs, or that of the first frame from f on that is a user's; called as in py_frame_user_call. */
+static DT_NOINLINE PyObject *
+find_user_code(PyObject *code, frame *f, int *instruction, PyObject **called)
+{
+    PyObject *found = Py_NewRef(code), *name = NULL;
+    while (!is_users(found)) {
+        if (PyCode_Check(found) && is_public((PyCodeObject *)found)) {
+            Py_XSETREF(name, Py_NewRef(((PyCodeObject *)found)->co_name));
         }
         Py_DECREF(found);
+        f = caller(f);
+        if (f == NULL) {
+            Py_XDECREF(name);
+            return code;
+        }
+        found = CODE(f);
     }
-    return code;
+    *instruction = INSTRUCTION(f);
+    Py_DECREF(code);
+    if (called != NULL) {
+        *called = name;
+    } else {
+        Py_XDECREF(name);
+    }
+    return found;
 }
 
 PyObject *
 py_frame_user_code(int *instruction)
+{
+    return py_frame_user_call(instruction, NULL);
+}
+
+PyObject *
+py_frame_user_call(int *instruction, PyObject **called)
 {
     frame *f = current();
     if (f == NULL) {
@@ -149,7 +174,7 @@ py_frame_user_code(int *instruction)
     PyObject *code = CODE(f);
     *instruction = INSTRUCTION(f);
     bool ours = !PyCode_Check(code) || is_own(((PyCodeObject *)code)->co_filename);
-    return DT_UNLIKELY(ours) ? find_user_code(code, f, instruction) : code;
+    return DT_UNLIKELY(ours) ? find_user_code(code, f, instruction, called) : code;
 }
 
 static int

@@ -7,6 +7,9 @@
 /* The code that runs now and its instruction: of the nearest frame outside devtensor's own files, or of the nearest of
  * all. A new reference; NULL without an exception where nothing runs. */
 PyObject *py_frame_user_code(int *instruction);
+/* The same; where that frame called a public function of ours which is written in Python, also its name, into called: a
+ * new reference. Else called stays as it is. */
+PyObject *py_frame_user_call(int *instruction, PyObject **called);
 /* Gives such a reference back (NULL: nothing) where this thread may hold locks: nothing of the user's runs. */
 void py_frame_drop_code(PyObject *code);
 

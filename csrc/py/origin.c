@@ -34,7 +34,7 @@ py_step_new(const char *action)
     py_step *step = block();
     if (step != NULL) {
         *step = (py_step){.action = action, .refs = 1};
-        step->code = py_frame_user_code(&step->instruction);
+        step->code = py_frame_user_call(&step->instruction, &step->called);
         step->unrecorded = dt_grad_off == DT_GRAD_OFF_BY_USER;
     }
     return step;
@@ -55,6 +55,7 @@ py_step_release(py_step *step)
     while (step != NULL && RELEASE(step)) {
         py_step *parent = step->parent;
         Py_XDECREF(step->code);
+        Py_XDECREF(step->called);
 #ifndef Py_GIL_DISABLED
         if (free_list_count < FREE_LIST_SIZE) {
             free_list[free_list_count++] = step;
@@ -104,6 +105,7 @@ copy_onto(const py_step *step, py_step *parent)
         copy->depth = (uint8_t)(parent == NULL ? 0 : parent->depth + 1);
         copy->elided = parent != NULL;
         Py_XINCREF(copy->code);
+        Py_XINCREF(copy->called);
     }
     return copy;
 }
@@ -263,6 +265,19 @@ is_placed(const py_step *step)
     return step != NULL && step->code != NULL && PyCode_Check(step->code);
 }
 
+/* What the user called, as a str. A new reference. */
+static PyObject *
+action(py_state *state, const py_step *step)
+{
+    if (step->called == NULL) {
+        return PyUnicode_FromString(step->action);
+    }
+    PyObject *choose = py_errors_get(state, "_action");
+    PyObject *name = choose == NULL ? NULL : PyObject_CallFunction(choose, "sO", step->action, step->called);
+    Py_XDECREF(choose);
+    return name;
+}
+
 PyObject *
 py_step_origin(py_state *state, PyObject *array)
 {
@@ -280,7 +295,7 @@ py_origin_of_step(py_state *state, const py_step *step)
         return NULL;
     }
     PyObject *result =
-        PyObject_CallFunction(type, "sOi", step->action, ((PyCodeObject *)step->code)->co_filename, line(step));
+        PyObject_CallFunction(type, "NOi", action(state, step), ((PyCodeObject *)step->code)->co_filename, line(step));
     Py_DECREF(type);
     return result;
 }
@@ -301,9 +316,10 @@ py_step_list(py_state *state, PyObject *array)
         PyObject *entry =
             device == NULL ? NULL
             : is_placed(step)
-                ? Py_BuildValue("sOiNNNs", step->action, ((PyCodeObject *)step->code)->co_filename, line(step), device,
-                                py_dtype_object(state, (dt_dtype)step->dtype), PyBool_FromLong(step->elided), decides)
-                : Py_BuildValue("sOiNNNs", step->action, Py_None, 0, device,
+                ? Py_BuildValue("NOiNNNs", action(state, step), ((PyCodeObject *)step->code)->co_filename, line(step),
+                                device, py_dtype_object(state, (dt_dtype)step->dtype), PyBool_FromLong(step->elided),
+                                decides)
+                : Py_BuildValue("NOiNNNs", action(state, step), Py_None, 0, device,
                                 py_dtype_object(state, (dt_dtype)step->dtype), PyBool_FromLong(step->elided), decides);
         if (entry == NULL || PyList_Append(list, entry) < 0) {
             Py_CLEAR(list);

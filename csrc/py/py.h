@@ -47,6 +47,7 @@ typedef struct py_step {
     struct py_step *parent;
     PyObject *code;     /* where: worked out only when someone asks; NULL: not from Python */
     const char *action; /* the op */
+    PyObject *called;   /* the outermost function of ours that led to the op; NULL: the user called the op */
     int instruction;
     unsigned refs;
     dt_device device; /* this and dtype are set once the step is a parent */

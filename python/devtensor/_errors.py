@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,6 +20,16 @@ class Origin(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, as JSON takes them."""
         return self._asdict()
+
+
+def _action(op: str, called: str) -> str:
+    """What a user knows of a step: the public function that was called, else the op."""
+    loaded = (sys.modules.get(f"devtensor{name}") for name in ("", ".nn.functional", ".nn.init", ".linalg", ".special"))
+    if any(called in getattr(module, "__all__", ()) for module in loaded):
+        return called
+    classes = ((".nn", "Module"), (".optim", "Optimizer"), ("._C", "DeviceArray"))
+    known = (getattr(sys.modules.get(f"devtensor{module}"), name, None) for module, name in classes)
+    return called if any(hasattr(found, called) for found in known) else op
 
 
 class Step(NamedTuple):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,44 @@ def test_the_origin_of_an_array_is_its_own_op() -> None:
     assert (b.origin.action, b.origin.lineno) == ("add", line - 1)
     assert (a.origin.action, a.origin.lineno) == ("zeros", line - 2)
     assert a.origin.filename == __file__
+
+
+F = dt.nn.functional
+CALLED: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "a function made of ops": ("layer_norm", lambda x: F.layer_norm(x, 4)),
+    "one that ends with a cast": ("var", lambda x: dt.var(x.half())),
+    "a method": ("std", lambda x: x.std()),
+    "a function that autocast wraps": ("mse_loss", lambda x: F.mse_loss(x, x)),
+    "an op": ("add", lambda x: x + 1),
+    "an op with the array on the right": ("pow", lambda x: 2**x),
+    "a layer that is an op": ("linear", lambda x: dt.nn.Linear(4, 2)(x)),
+    "a layer made of ops": ("layer_norm", lambda x: dt.nn.LayerNorm(4)(x)),
+    "layers in a layer": ("gelu", lambda x: dt.nn.Sequential(dt.nn.LayerNorm(4), dt.nn.GELU())(x)),
+    "a layer whose helpers nobody knows": ("stack", lambda x: dt.nn.RNN(4, 2)(x.reshape(2, 2, 4))[0]),
+    "a module moved by its method": ("double", lambda x: dt.nn.Linear(4, 2).double().weight),
+    "a parameter": ("Parameter", lambda x: dt.nn.Linear(4, 2).weight),
+    "batches": ("stack", lambda x: next(iter(dt.utils.data.DataLoader(x, batch_size=2)))),
+    "a gradient": ("backward", lambda x: gradient(x)),
+    "inside a block of autocast": ("layer_norm", lambda x: in_autocast(x)),
+    "library": ("solve", lambda x: dt.linalg.solve(dt.eye(4), x)),
+    "a norm": ("norm", lambda x: dt.norm(x)),
+}
+
+
+def gradient(x: Any) -> Any:
+    y = x.detach().requires_grad_()
+    (y * y).sum().backward()
+    return y.grad
+
+
+def in_autocast(x: Any) -> Any:
+    with dt.autocast("cpu"):
+        return F.layer_norm(x, 4)
+
+
+@pytest.mark.parametrize(("name", "make"), CALLED.values(), ids=CALLED)
+def test_a_step_has_the_name_of_what_the_user_called(name: str, make: Callable[[Any], Any]) -> None:
+    assert make(dt.rand(4, 4)).origin.action == name
 
 
 def test_arrays_made_by_devtensor_belong_to_the_caller() -> None:

@@ -48,7 +48,7 @@ DIFFERENT = {
     "cuda", "from_numpy", "frombuffer", "from_dlpack", "from_cuda_array_interface", "seed", "initial_seed",
     "__reduce__", "__reduce_ex__", "__deepcopy__", "counters", "origin", "get_default_device", "set_default_device",
     "get_num_threads", "device", "record_transfers", "forbid_transfers", "allow_transfers", "get_worker_info",
-    "one_hot", "cov", "empty_strided", "tobytes", "__array_interface__",
+    "one_hot", "cov", "empty_strided", "new_empty_strided", "tobytes", "__array_interface__",
     "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "cond", "inv_ex", "solve_ex",
     "lu", "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack", "tensorinv", "tensorsolve", "poisson", "binomial",
     "det", "eigh", "eigvalsh", "inv", "inverse", "logdet", "lstsq", "matrix_exp",

@@ -181,6 +181,16 @@ def test_generators(device: str) -> None:
     assert one.initial_seed() == 9
 
 
+def test_a_fresh_seed_can_be_used_again(device: str) -> None:
+    one, two = dt.Generator(device), dt.Generator(device)
+    assert one.device == dt.device(device)
+    seed = one.seed()
+    assert seed == one.initial_seed() != one.seed()
+    one.manual_seed(seed)
+    two.manual_seed(seed)
+    assert dt.rand(5, generator=one, device=device).tolist() == dt.rand(5, generator=two, device=device).tolist()
+
+
 def test_empty_draws(device: str) -> None:
     for x in (dt.rand(0, device=device), dt.randn(2, 0, device=device), dt.randperm(0)):
         assert x.numel() == 0

@@ -124,7 +124,7 @@ def in_place(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]
     parameters = [name for name in signature.parameters if name != "out"]
 
     @functools.wraps(function)
-    def write(input: DeviceArray, *args: Any, **options: Any) -> DeviceArray:
+    def _write(input: DeviceArray, *args: Any, **options: Any) -> DeviceArray:
         need_array(op, "input", input)
         if "out" in options:
             raise TypeError(f"{op}_() got an unexpected keyword argument 'out'")
@@ -134,9 +134,9 @@ def in_place(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray]
         _C._check_in_place(op, tuple(arrays), tuple(arrays.values()), result.dtype, result.shape)
         return input.copy_(result)
 
-    write.__name__ = write.__qualname__ = f"{op}_"
+    _write.__name__ = _write.__qualname__ = f"{op}_"
     if "out" in signature.parameters:
         kept = [signature.parameters[name] for name in parameters]
-        write.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
-    write.__doc__ = f"{op}, written into input."
-    return write
+        _write.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    _write.__doc__ = f"{op}, written into input."
+    return _write

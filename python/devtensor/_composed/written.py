@@ -29,7 +29,7 @@ def takes_out(function: _F) -> _F:
     op = function.__name__
 
     @functools.wraps(function)
-    def call(*args: Any, out: Any = None, **options: Any) -> Any:
+    def _call(*args: Any, out: Any = None, **options: Any) -> Any:
         if out is None:
             return function(*args, **options)
         several = isinstance(out, (tuple, list))
@@ -47,8 +47,8 @@ def takes_out(function: _F) -> _F:
         make = getattr(type(result), "_make", type(result))
         return make(written)
 
-    call._formula = function  # type: ignore[attr-defined]
-    return cast(_F, call)
+    _call._formula = function  # type: ignore[attr-defined]
+    return cast(_F, _call)
 
 
 def made_in_out(function: _F) -> _F:
@@ -56,7 +56,7 @@ def made_in_out(function: _F) -> _F:
     written: Any = takes_out(function)
 
     @functools.wraps(function)
-    def call(*args: Any, out: Any = None, **options: Any) -> Any:
+    def _call(*args: Any, out: Any = None, **options: Any) -> Any:
         if isinstance(out, DeviceArray):
             for name in ("dtype", "device"):
                 options[name] = getattr(out, name) if options.get(name) is None else options[name]
@@ -65,7 +65,7 @@ def made_in_out(function: _F) -> _F:
             _C._check_dtypes(function.__name__, ("out", "result"), (out, named), -1)
         return written(*args, out=out, **options)
 
-    return cast(_F, call)
+    return cast(_F, _call)
 
 
 def method_of(function: _F) -> _F:
@@ -76,12 +76,12 @@ def method_of(function: _F) -> _F:
     op = function.__name__
 
     @functools.wraps(formula)
-    def method(*args: Any, **options: Any) -> Any:
+    def _method(*args: Any, **options: Any) -> Any:
         if "out" in options:
             raise TypeError(f"{op}() got an unexpected keyword argument 'out'")
         return formula(*args, **options)
 
     own = inspect.signature(formula)
     without = [p for name, p in own.parameters.items() if name != "out"]
-    method.__signature__ = own.replace(parameters=without)  # type: ignore[attr-defined]
-    return cast(_F, method)
+    _method.__signature__ = own.replace(parameters=without)  # type: ignore[attr-defined]
+    return cast(_F, _method)

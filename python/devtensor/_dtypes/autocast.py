@@ -151,7 +151,7 @@ def _rule(name: str, arrays: list[DeviceArray]) -> tuple[str | None, _C.dtype | 
     return (None, None) if dtype is None else (RULES[name][kind == "cuda"], dtype)
 
 
-def run(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """function(*args, **kwargs) by the rule of the op; NotImplemented where it has none here."""
     if kwargs.get("out") is not None:
         return NotImplemented
@@ -204,7 +204,7 @@ def _native(name: str, arguments: dict[str, Any]) -> Any:
     caller = sys._getframe(1).f_globals.get("__name__", "")
     if caller.startswith(("devtensor._composed", "devtensor.linalg")):
         return NotImplemented
-    return run(name, getattr(_C, name), (), arguments)
+    return _run(name, getattr(_C, name), (), arguments)
 
 
 # Composed ops whose rule on the CPU is for some of their calls: which, by their arguments.
@@ -220,13 +220,13 @@ def autocasts(function: _F) -> _F:
         raise KeyError(name)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def _call(*args: Any, **kwargs: Any) -> Any:
         if not here.depth:
             return function(*args, **kwargs)
-        result = run(name, function, args, kwargs) if _C._autocast_on() else NotImplemented
+        result = _run(name, function, args, kwargs) if _C._autocast_on() else NotImplemented
         return function(*args, **kwargs) if result is NotImplemented else result
 
-    return call  # type: ignore[return-value]
+    return _call  # type: ignore[return-value]
 
 
 def lowered(name: str, arrays: Sequence[Any]) -> Sequence[Any]:

@@ -40,7 +40,8 @@ def __array_function__(self: DeviceArray, func: Any, types: Any, args: Any, kwar
         raise
     except (AttributeError, TypeError, NotImplementedError) as error:
         name = func.__name__
-        raise _refusal(name, f"{func.__module__}.{name}", self) from error
+        home = getattr(func, "__module__", "numpy")
+        raise _refusal(name, f"{home}.{name}", self) from error
 
 
 def _need_function(op: str, name: str, function: Any, homes: tuple[str, ...]) -> None:

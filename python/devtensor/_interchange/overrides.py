@@ -140,14 +140,14 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
     """function, about which classes of operands are asked."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def _asked(*args: Any, **kwargs: Any) -> Any:
         if _C._overrides_on():
             asked = _classes(_values((*args, *kwargs.values())))
             if asked:
-                return _call(call, asked, args, kwargs)
+                return _call(_asked, asked, args, kwargs)
         return function(*args, **kwargs)
 
-    return call
+    return _asked
 
 
 def _watch_composed_ops() -> None:
@@ -270,13 +270,13 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def _call(*args: Any, **kwargs: Any) -> Any:
             relevant = tuple(dispatcher(*args, **kwargs))
             if has_torch_function(relevant):
-                return handle_torch_function(call, relevant, *args, **kwargs)
+                return handle_torch_function(_call, relevant, *args, **kwargs)
             return function(*args, **kwargs)
 
-        return call
+        return _call
 
     return decorate
 

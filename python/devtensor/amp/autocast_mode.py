@@ -17,7 +17,7 @@ _LOWER = {"cpu": (_C.bfloat16, _C.float16), "cuda": (_C.float16, _C.bfloat16)}  
 
 
 def _kind(op: str, device_type: str) -> str:
-    if device_type not in _LOWER:
+    if not isinstance(device_type, str) or device_type not in _LOWER:  # a device equals its name
         raise RuntimeError(f"{op}(): device_type must be 'cpu' or 'cuda', not {_C._shown(device_type)}")
     return device_type
 
@@ -89,11 +89,11 @@ class autocast:
         """Make a function run in this mode."""
 
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def _call(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)
 
-        return call  # type: ignore[return-value]
+        return _call  # type: ignore[return-value]
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -159,7 +159,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
     forward = fwd
 
     @functools.wraps(forward)
-    def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         ctx._dtype, ctx._fwd_used_autocast = get_autocast_dtype(kind), kind in here.dtypes
         ctx._given = [getattr(array, "dtype", None) for array in args]  # whose dtypes gradients have
         if cast_inputs is None or not ctx._fwd_used_autocast:
@@ -173,7 +173,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
         with autocast(kind, enabled=False):
             return forward(ctx, *mapped(args, change), **{key: mapped(value, change) for key, value in kwargs.items()})
 
-    return call
+    return _call
 
 
 @overload
@@ -196,7 +196,7 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> An
     backward = bwd
 
     @functools.wraps(backward)
-    def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         with autocast(kind, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
             grads = backward(ctx, *args, **kwargs)
         several = isinstance(grads, tuple)
@@ -206,4 +206,4 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> An
         )
         return cast if several else cast[0]
 
-    return call
+    return _call

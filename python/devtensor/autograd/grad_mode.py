@@ -39,25 +39,25 @@ class _GradMode:
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
-            def steps(*args: Any, **kwargs: Any) -> Any:
+            def _steps(*args: Any, **kwargs: Any) -> Any:
                 return _each_step(again, function(*args, **kwargs))
 
-            return steps  # type: ignore[return-value]
+            return _steps  # type: ignore[return-value]
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
-            async def awaited(*args: Any, **kwargs: Any) -> Any:
+            async def _awaited(*args: Any, **kwargs: Any) -> Any:
                 with again():
                     return await function(*args, **kwargs)
 
-            return awaited  # type: ignore[return-value]
+            return _awaited  # type: ignore[return-value]
 
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def _call(*args: Any, **kwargs: Any) -> Any:
             with again():
                 return function(*args, **kwargs)
 
-        return call  # type: ignore[return-value]
+        return _call  # type: ignore[return-value]
 
     def __enter__(self) -> None:
         self._before.append(_C._set_grad_enabled(self._wanted()))

@@ -119,7 +119,7 @@ def grad_and_value(func: _Function, argnums: _Numbers = 0, has_aux: bool = False
     has_aux = _need_bool(op, "has_aux", has_aux)
 
     @functools.wraps(func)
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def _derived(*args: Any, **kwargs: Any) -> Any:
         call = f"{op}(f)(*args)"
         with enable_grad():
             changed, chosen = _begin(argnums, args)
@@ -138,7 +138,7 @@ def grad_and_value(func: _Function, argnums: _Numbers = 0, has_aux: bool = False
         output, aux = _ended(output, inputs), _ended(aux, inputs)
         return (result, (output, aux)) if has_aux else (result, output)
 
-    return derived
+    return _derived
 
 
 def grad(func: _Function, argnums: _Numbers = 0, has_aux: bool = False) -> _Function:
@@ -153,11 +153,11 @@ def grad(func: _Function, argnums: _Numbers = 0, has_aux: bool = False) -> _Func
     both = grad_and_value(func, argnums, _need_bool("grad", "has_aux", has_aux))
 
     @functools.wraps(func)
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def _derived(*args: Any, **kwargs: Any) -> Any:
         result, value = both(*args, **kwargs)
         return (result, value[1]) if has_aux else result
 
-    return derived
+    return _derived
 
 
 def vjp(func: _Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -279,7 +279,7 @@ def jacrev(
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def _derived(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
             changed, chosen = _begin(argnums, args)
             with calling(args, kwargs):
@@ -291,7 +291,7 @@ def jacrev(
         answer = tree_unflatten(jacobians, form)
         return (answer, _ended(aux, inputs)) if has_aux else answer
 
-    return derived
+    return _derived
 
 
 def _jacobians(output: DeviceArray, inputs: list[DeviceArray]) -> list[DeviceArray]:

@@ -156,11 +156,11 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def _mapped(*args: Any, **kwargs: Any) -> Any:
         call = _Call(func, in_dims, out_dims)
         leaves, dims, form, n = call.leaves(args)
         if n == 0:
-            raise ValueError(f"vmap({call.name}, ...)(<inputs>): the mapped dimension has no entries to call it for")
+            raise ValueError(f"vmap({call.name}, ...)(<inputs>): the _mapped dimension has no entries to call it for")
         again = _random_start() if randomness == "same" else None
         results = []
         for i in range(n):
@@ -171,4 +171,4 @@ def vmap(
                 results.append(func(*tree_unflatten(entry, form), **kwargs))
         return call.stacked(results)
 
-    return mapped
+    return _mapped

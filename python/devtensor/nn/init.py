@@ -381,14 +381,14 @@ def _old_name(function: Callable[..., DeviceArray]) -> Callable[..., DeviceArray
     new = function.__name__
 
     @functools.wraps(function)
-    def old(*args: Any, **kwargs: Any) -> DeviceArray:
+    def _old(*args: Any, **kwargs: Any) -> DeviceArray:
         warnings.warn(
             f"`nn.init.{new[:-1]}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2
         )
         return function(*args, **kwargs)
 
-    old.__name__ = old.__qualname__ = new[:-1]
-    return old
+    _old.__name__ = _old.__qualname__ = new[:-1]
+    return _old
 
 
 _Old: TypeAlias = Callable[..., DeviceArray]

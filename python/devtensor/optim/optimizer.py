@@ -32,7 +32,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """step with the optimizer's hooks around it; schedulers learn that it was called."""
 
     @functools.wraps(step)
-    def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+    def _run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True
         for before in list(getattr(self, "_optimizer_step_pre_hooks", {}).values()):
             given = before(self, args, kwargs)
@@ -47,8 +47,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
             after(self, args, kwargs)
         return result
 
-    run._hooked = True  # type: ignore[attr-defined]
-    return run
+    _run._hooked = True  # type: ignore[attr-defined]
+    return _run
 
 
 class Optimizer:

@@ -57,7 +57,7 @@ def _of_groups(
     pixels = math.prod(rest)
     if pixels < _FEW and not input.is_cuda:
         return _normalised(input, groups, weight, bias, eps)[0]
-    each = channels // groups
+    each = channels // max(groups, 1)
     x, affine = for_kernel(input, weight, bias)
     scale, shift = (None if a is None else a.reshape(groups, each) for a in affine)
     result = _C._group_norm(x.reshape(n, groups, each, pixels), scale, shift, eps)

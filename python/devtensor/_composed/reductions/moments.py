@@ -36,7 +36,7 @@ def variance(
         lost = _need_number(op, "correction", correction)
     dims = dims_over(op, input, dim, axis)
     keep = kept(op, keepdim, keepdims)
-    if input.is_cuda and dims and input.numel() and not (input.requires_grad and _C.is_grad_enabled()):
+    if input.is_cuda and input.ndim and dims and input.numel() and not (input.requires_grad and _C.is_grad_enabled()):
         count = math.prod(input.shape[d] for d in dims)
         return _C._variance(input, dims, keep, max(count - lost, 0), root)
     x = widened(input)
