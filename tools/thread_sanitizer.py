@@ -33,10 +33,18 @@ FILES = [  # none that forks: the sanitizer does not survive it
     "tests/cuda/test_transfer_log.py",
     "tests/cuda/test_several_gpus.py",
     "tests/cuda/test_late_indices.py",
+    "tests/cuda/test_cuda_matmul.py",
+    "tests/cuda/test_cuda_memory.py",
+    "tests/training/test_autograd.py",
+    "tests/training/test_hooks.py",
+    "tests/training/test_saved_hooks.py",
+    "tests/training/test_autocast.py",
+    "tests/training/test_gradients.py",
 ]
 # A deferred copy settles its source under the lock of its target. No block is both at a time, but one given back and
-# asked for again changes its part, and the sanitizer takes that for two orders of two locks.
-SUPPRESSED = "deadlock:cuda_settle\n"
+# asked for again changes its part, and the sanitizer takes that for two orders of two locks. PyTorch, beside which some
+# tests compute, waits by means of OpenMP, which the sanitizer does not see.
+SUPPRESSED = "deadlock:cuda_settle\nrace:libtorch_cpu.so\n"
 
 
 def runtime() -> str:

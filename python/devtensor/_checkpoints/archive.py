@@ -22,8 +22,9 @@ class Source(Protocol):
     """The bytes of a file."""
 
     nbytes: int
+    mapped: bool  # its bytes are read by whoever looks at them
 
-    def read(self, start: int, count: int) -> bytearray | memoryview:
+    def read(self, start: int, count: int) -> memoryview:
         """Raises ValueError where the file has fewer."""
 
 
@@ -162,12 +163,12 @@ def _widened(extra: bytes, *numbers: int) -> list[int]:
     return [next(wide, number) if number == _FULL32 else number for number in numbers]
 
 
-def read(source: Source, name: str, record: Record) -> bytearray | memoryview:
+def read(source: Source, name: str, record: Record) -> memoryview:
     """The bytes of a record. Raises ValueError for what does not lie in the file, and for bytes that have changed."""
     head = bytes(source.read(record.header, 30))
     if head[:4] != LOCAL:
         raise ValueError(f"its record {name!r} is not where it should be")
     data = source.read(record.header + 30 + sum(struct.unpack_from("<2H", head, 26)), record.nbytes)
-    if isinstance(data, bytearray) and zlib.crc32(data) != record.checksum:
+    if not source.mapped and zlib.crc32(data) != record.checksum:
         raise ValueError(f"the bytes of its record {name!r} have changed since they were written")
     return data
