@@ -124,7 +124,8 @@ class BuildExt(build_ext):
             return str(target)
         self.announce(f"compiling {source}", logging.INFO)
         target.parent.mkdir(parents=True, exist_ok=True)
-        level = [*self.levels.get(source.parent.as_posix(), []), *shlex.split(os.environ.get("CFLAGS", ""))]
+        level = next((flags for folder, flags in self.levels.items() if source.is_relative_to(folder)), [])
+        level = [*level, *shlex.split(os.environ.get("CFLAGS", ""))]
         full = [*command, *level, "-MMD", "-MF", str(depfile), "-x", "c", "-c", str(source), "-o", str(target)]
         result = subprocess.run(full, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if result.stderr:

@@ -280,7 +280,7 @@ def check_nvcc(folder, pool, archs, share):
         raise SystemExit("nvcc was not found; tried " + ", ".join(map(str, tried)))
     compiler = kernel_image.Compiler(nvcc, Path(folder), archs)
     check_planted(compiler)
-    host = host_bytes(folder, sorted(kernel_image.KERNELS.glob("*.cu")))
+    host = host_bytes(folder, kernel_image.sources())
     units = list(kernel_image.units())
     compared = {unit.stem for unit in units if zlib.crc32(unit.stem.encode()) % share == 0}
     results = list(pool.map(lambda unit: check_unit(compiler, unit, archs, host, unit.stem in compared), units))

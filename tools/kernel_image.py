@@ -23,7 +23,7 @@ NVCC_FLAGS += ["--diag-suppress=186"]  # an op for every dtype also asks whether
 # Machine code runs on later minor versions too: 8.7 and 8.9 take that of 8.6, 10.3 that of 10.0, 12.1 that of 12.0.
 DEFAULT_ARCHS = "75 80 86 90 100 120"
 LEVELS = "75", "80"  # of PTX: the second is for units that it makes a difference to
-INCLUDE = re.compile(r'^\s*#\s*(?:include|define\s+DT_EACH)\s+"([^"]+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*(include|define\s+DT_EACH)\s+"([^"]+)"', re.MULTILINE)
 ENTRY = re.compile(r"^[^/\n]*\.entry\s+(\w+)\s*\(([^)]*)\)", re.MULTILINE)
 STRUCT = re.compile(r"\s*\.param \.align \d+ \.b8 \w+\[(\d+)\]\s*")
 DTYPE = re.compile(r"^DT_DTYPE\(\w+, (\w+),", re.MULTILINE)
@@ -59,9 +59,13 @@ def sha256(*parts):
 # ---------------------------------------------------------------- the source
 
 
+def sources():
+    return sorted(KERNELS.rglob("*.cu"))
+
+
 def umbrella():
     """One translation unit with every kernel."""
-    return "".join(f'#include "{p.name}"\n' for p in sorted(KERNELS.glob("*.cu")))
+    return "".join(f'#include "{p.relative_to(KERNELS).as_posix()}"\n' for p in sources())
 
 
 def local_headers():
@@ -69,8 +73,8 @@ def local_headers():
     headers, seen, queue = {}, {}, [(KERNELS, umbrella())]
     while queue:
         folder, text = queue.pop()
-        for name in INCLUDE.findall(text):
-            path = (folder / name).resolve()
+        for directive, name in INCLUDE.findall(text):
+            path = ((folder if directive == "include" else CSRC / "core") / name).resolve()  # each_dtype.inc is there
             if seen.setdefault(name, path) != path:
                 raise SystemExit(f'#include "{name}" means {seen[name]} in one place and {path} in another')
             if name not in headers and path.is_file():
@@ -114,7 +118,7 @@ class Unit:
 def units():
     dtypes = DTYPE.findall((CSRC / "core" / "dtypes.def").read_text())
     found = []
-    for source in sorted(KERNELS.glob("*.cu")):
+    for source in sources():
         by_dtype = "each_dtype.inc" in source.read_text()
         found += [Unit(source, dtype) for dtype in dtypes] if by_dtype else [Unit(source, "")]
     return found

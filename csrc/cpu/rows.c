@@ -133,17 +133,23 @@ walk_part(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Whether the first array is large, written element after element, and none that is read. */
+/* Whether the first array is large, written element after element, and none that is read; and whether all that is
+ * touched is more than caches hold. What repeats along a dimension counts as nothing. */
 static bool
 is_streamed(const dt_walk *walk, const dt_array *const *arrays, int64_t itemsize)
 {
     const char *out = dt_array_data(arrays[0]);
-    bool streamed =
-        walk->numel * itemsize >= CPU_STREAM_FROM && walk->ndim > 0 && walk->strides[0][walk->ndim - 1] == 1;
+    int64_t touched = walk->numel * itemsize;
+    bool streamed = touched >= CPU_STREAM_FROM && walk->ndim > 0 && walk->strides[0][walk->ndim - 1] == 1;
     for (int j = 1; j < walk->narrays && streamed; j++) {
+        bool repeats = false;
+        for (int d = 0; d < walk->ndim; d++) {
+            repeats |= walk->strides[j][d] == 0;
+        }
+        touched += repeats ? 0 : walk->numel * (int64_t)dt_itemsize((dt_dtype)arrays[j]->dtype);
         streamed = dt_array_data(arrays[j]) != out;
     }
-    return streamed && (uintptr_t)out % (uintptr_t)itemsize == 0;
+    return streamed && touched >= 2 * CPU_STREAM_FROM && (uintptr_t)out % (uintptr_t)itemsize == 0;
 }
 
 /* ---------------------------------------------------------------- short rows that repeat an operand */

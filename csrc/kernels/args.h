@@ -387,6 +387,20 @@ typedef struct {
     int64_t low, high;
 } k_random_args;
 
+/* Elements that a thread of dropout reads and writes at once: what the words of one block, or two, are for. */
+#define K_DROPOUT_WIDTH(itemsize) ((itemsize) == 2 ? 8 : 4)
+
+/* Array 0 is the result, array 1 is x. unit as above. An element stays, times factor, where its number is not below
+ * least. */
+typedef struct {
+    k_index index;
+    k_operand out, x;
+    int64_t unit;
+    uint64_t seed, offset;
+    double factor;
+    float least;
+} k_dropout_args;
+
 #define K_REPORTS 256
 
 /* What kernels tell the host, in page-locked memory: written only where something is wrong. */

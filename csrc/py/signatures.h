@@ -46,6 +46,8 @@
 #define PY_TEXT__layer_norm "input, weight, bias, lead, eps, centred"
 #define PY_SPEC__rms_norm {"rms_norm", 6, 6, -1, {"input", "weight", "bias", "lead", "eps", "centred"}, __func__}
 #define PY_TEXT__rms_norm "input, weight, bias, lead, eps, centred"
+#define PY_SPEC__dropout {"dropout", 2, 2, -1, {"input", "p"}, __func__}
+#define PY_TEXT__dropout "input, p"
 #define PY_SPEC__group_norm {"group_norm", 4, 4, -1, {"input", "weight", "bias", "eps"}, __func__}
 #define PY_TEXT__group_norm "input, weight, bias, eps"
 #define PY_SPEC__lstm_cell {"lstm", 3, 3, -1, {"own", "input", "state"}, __func__}

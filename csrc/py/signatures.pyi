@@ -89,6 +89,8 @@ def _rms_norm(
     eps: float,
     centred: bool,
 ) -> DeviceArray: ...
+@op("dropout")
+def _dropout(input: DeviceArray, p: float) -> DeviceArray: ...
 @op("group_norm")
 def _group_norm(
     input: DeviceArray, weight: DeviceArray | None, bias: DeviceArray | None, eps: float

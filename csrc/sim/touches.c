@@ -282,6 +282,14 @@ of_random(list *l, const void *args)
 }
 
 static void
+of_dropout(list *l, const void *args)
+{
+    const k_dropout_args *a = args;
+    reads(l, &a->x);
+    writes(l, &a->out);
+}
+
+static void
 of_remap(list *l, const void *args)
 {
     const k_remap_args *a = args;
@@ -422,6 +430,7 @@ static const struct {
     {"k_normal_", of_random},
     {"k_integers_", of_random},
     {"k_permutation_", of_random},
+    {"k_dropout_", of_dropout},
     {"k_remap_", of_remap},
     {"k_gather_", of_gather},
     {"k_join_wide_", of_join_wide},

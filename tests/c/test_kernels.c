@@ -10,13 +10,13 @@
 #define DT_ONLY_float32
 #define DT_ONLY_float16
 #define DT_ONLY_int64
-#include "../../csrc/kernels/attention.cu"
-#include "../../csrc/kernels/copy.cu"
-#include "../../csrc/kernels/depthwise.cu"
-#include "../../csrc/kernels/dot.cu"
-#include "../../csrc/kernels/reduce.cu"
-#include "../../csrc/kernels/skinny.cu"
-#include "../../csrc/kernels/softmax.cu"
+#include "../../csrc/kernels/layers/attention.cu"
+#include "../../csrc/kernels/elementwise/copy.cu"
+#include "../../csrc/kernels/layers/depthwise.cu"
+#include "../../csrc/kernels/reduce/dot.cu"
+#include "../../csrc/kernels/reduce/reduce.cu"
+#include "../../csrc/kernels/layers/skinny.cu"
+#include "../../csrc/kernels/layers/softmax.cu"
 
 #include "emulate.h"
 

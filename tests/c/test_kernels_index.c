@@ -5,11 +5,11 @@
 #include <string.h>
 
 #define DT_EMULATED
-#include "../../csrc/kernels/gather.cu"
-#include "../../csrc/kernels/join.cu"
-#include "../../csrc/kernels/nonzero.cu"
-#include "../../csrc/kernels/scatter_add.cu"
-#include "../../csrc/kernels/sort.cu"
+#include "../../csrc/kernels/index/gather.cu"
+#include "../../csrc/kernels/index/join.cu"
+#include "../../csrc/kernels/index/nonzero.cu"
+#include "../../csrc/kernels/index/scatter_add.cu"
+#include "../../csrc/kernels/order/sort.cu"
 
 #include "emulate.h"
 

@@ -8,10 +8,10 @@
 #define DT_EMULATED
 #define DT_ONLY
 #define DT_ONLY_float32
-#include "../../csrc/kernels/channels.cu"
-#include "../../csrc/kernels/pool2d.cu"
-#include "../../csrc/kernels/reduce.cu"
-#include "../../csrc/kernels/remap.cu"
+#include "../../csrc/kernels/layers/channels.cu"
+#include "../../csrc/kernels/layers/pool2d.cu"
+#include "../../csrc/kernels/reduce/reduce.cu"
+#include "../../csrc/kernels/index/remap.cu"
 
 #include "emulate.h"
 

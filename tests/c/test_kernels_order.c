@@ -10,9 +10,9 @@
 #define DT_ONLY_float32
 #define DT_ONLY_float64
 #define DT_ONLY_uint8
-#include "../../csrc/kernels/normalize.cu"
-#include "../../csrc/kernels/scan.cu"
-#include "../../csrc/kernels/sort_rows.cu"
+#include "../../csrc/kernels/layers/normalize.cu"
+#include "../../csrc/kernels/order/scan.cu"
+#include "../../csrc/kernels/order/sort_rows.cu"
 
 #include "emulate.h"
 

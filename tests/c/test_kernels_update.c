@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define DT_EMULATED
-#include "../../csrc/kernels/update.cu"
+#include "../../csrc/kernels/elementwise/update.cu"
 
 #include "emulate.h"
 

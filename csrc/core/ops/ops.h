@@ -62,6 +62,12 @@ void dt_seed(dt_generator *generator, uint64_t seed);
 /* params: kind and its numbers; seed and offset are taken from the generator, which moves on. */
 dt_status dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dtype, int ndim,
                     const int64_t *shape, dt_random_params params, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* Elements of x over 1 - p, or 0 with probability p. The gradient draws the same numbers again: nothing is kept. */
+dt_status dt_dropout(const char *op, dt_generator *generator, const dt_array *x, double p, dt_array *out,
+                     dt_error *err) DT_MUST_CHECK;
+/* The same with numbers that have been drawn: seed, offset, a: p, b: the factor of what stays. */
+dt_status dt_dropout_again(const char *op, const dt_array *x, const dt_random_params *params, dt_array *out,
+                           dt_error *err) DT_MUST_CHECK;
 
 /* elementwise.c: in_place: out is the first operand (x += y): its device, dtype and shape stay. An operand of dtype_of
  * a Python scalar is given as an immediate by dt_immediate_operand; see there. */

@@ -1,5 +1,6 @@
 /* random.c: draws from a counter-based generator; how many blocks were drawn is all its state. */
 #include "../check/check.h"
+#include "../grad/grad.h"
 #include "ops.h"
 #include "../numbers/philox.h"
 #include "../result.h"
@@ -72,4 +73,23 @@ dt_random(const char *op, dt_generator *generator, dt_device device, dt_dtype dt
     dt_status rc = dt_cast(&numbers, dtype, out, err);
     dt_array_clear(&numbers);
     return rc;
+}
+
+dt_status
+dt_dropout_again(const char *op, const dt_array *x, const dt_random_params *params, dt_array *out, dt_error *err)
+{
+    DT_RECORD(DT_GRAD_dropout, params, out, dt_dropout_again(op, x, params, out, err), x);
+    DT_TRY(dt_empty_like(x, dt_array_device(x), (dt_dtype)x->dtype, out, err));
+    return dt_result_made(dt_call_new_dropout(x, out, params, err), out);
+}
+
+dt_status
+dt_dropout(const char *op, dt_generator *generator, const dt_array *x, double p, dt_array *out, dt_error *err)
+{
+    const dt_operand in[] = {{"input", x, -1}};
+    DT_TRY(dt_check_float(op, in, 1, err));
+    dt_random_params params = {.kind = DT_RANDOM_UNIFORM, .a = p, .b = p < 1 ? 1 / (1 - p) : 0};
+    params.seed = generator->seed;
+    params.offset = atomic_fetch_add(&generator->offset, blocks_of(DT_RANDOM_UNIFORM, DT_FLOAT32, dt_array_numel(x)));
+    return dt_dropout_again(op, x, &params, out, err);
 }

@@ -44,6 +44,7 @@
     X(normal)                                                                                                          \
     X(integers)                                                                                                        \
     X(permutation)                                                                                                     \
+    X(dropout)                                                                                                         \
     X(transpose)                                                                                                       \
     X(depthwise)                                                                                                       \
     X(depthwise_planes)                                                                                                \

@@ -1,4 +1,4 @@
-/* random.c: random numbers, arange, and the triangles of a matrix. */
+/* random.c: random numbers, dropout, arange, and the triangles of a matrix. */
 #include <string.h>
 
 #include "../launch/launch.h"
@@ -46,6 +46,27 @@ cuda_random(dt_array *out, const dt_random_params *params, dt_error *err)
     args.unit = unit_of(&walk, out);
     int64_t each = params->kind == DT_RANDOM_PERMUTATION ? 1 : width_of(out);
     return cuda_launch(d, function, (walk.numel - 1) / each + 1, &args, err);
+}
+
+dt_status
+cuda_dropout(const dt_array *x, dt_array *out, const dt_random_params *params, dt_error *err)
+{
+    cuda_device *d;
+    CUfunction function;
+    k_dropout_args args = {
+        .seed = params->seed, .offset = params->offset, .factor = params->b, .least = (float)params->a};
+    const dt_array *arrays[] = {out, x};
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)out->dtype), width = K_DROPOUT_WIDTH(itemsize);
+    dt_walk walk;
+    DT_TRY(cuda_enter(out->storage->device.index, &d, err));
+    DT_TRY(cuda_function(d, CUDA_FAMILY_OTHER, CUDA_KERNEL_dropout, (dt_dtype)out->dtype, &function, err));
+    cuda_walk_logical(&walk, 0, out->ndim, 2, arrays);
+    cuda_index(&args.index, &walk);
+    args.out = cuda_operand(out);
+    args.x = cuda_operand(x);
+    const bool flat = walk.ndim == 1 && walk.strides[0][0] == 1 && walk.strides[1][0] == 1;
+    args.unit = flat && (cuda_address(out) | cuda_address(x)) % (uint64_t)(width * itemsize) == 0 ? width : 1;
+    return cuda_launch(d, function, (walk.numel - 1) / width + 1, &args, err);
 }
 
 dt_status

@@ -326,6 +326,18 @@ py__normal(PY_PARAMS)
     return draw_into(&a, 3, n, shape, dt_default_dtype(), &params);
 }
 
+static PyObject *
+py__dropout(PY_PARAMS)
+{
+    PY_PARSE(_dropout)
+    double p = 0;
+    const dt_array *x = py_arg_array(&a, 0);
+    if (x == NULL || py_arg_float(&a, 1, &p) < 0) {
+        return NULL;
+    }
+    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(x), dt_dropout(a.op, &dt_default_generator, x, p, out, &err));
+}
+
 #define SAME                                                                                                           \
     "\n\nThe same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot "     \
     "hold them,\n"                                                                                                     \
@@ -364,6 +376,7 @@ PyMethodDef py_random_functions[] = {
     PY_OP(randperm, "The integers from 0 to n - 1 in random order, int64 by default.\n\nRaises RuntimeError where "
                     "dtype does not hold them all." SAME INTO),
     PY_HIDDEN(_normal, "normal of two numbers."),
+    PY_HIDDEN(_dropout, "Each element over 1 - p, or 0 with probability p. The gradient draws the same numbers again."),
     PY_OP(manual_seed,
           "Starts the default generator at seed, for all devices; returns it.\n\nRaises OverflowError beyond 64 bits."),
     PY_OP(seed, "Starts the default generator at a seed from the operating system, and returns it."),

@@ -105,3 +105,93 @@ cpu_random(dt_array *out, const dt_random_params *params, dt_error *err)
     cpu_indexed_walk(out, params->kind == DT_RANDOM_PERMUTATION ? permutation_row : random_row, &job);
     return DT_OK;
 }
+
+/* ---------------------------------------------------------------- dropout */
+
+typedef struct {
+    random_job numbers;
+    const dt_random_params *params;
+    dt_array x, out;
+    dt_dtype compute;
+} dropout_job;
+
+#define KEEP(T)                                                                                                        \
+    static void keep_##T(const float *drawn, const dt_random_params *p, int64_t n, T *x)                               \
+    {                                                                                                                  \
+        const float least = (float)p->a;                                                                               \
+        const T factor = (T)p->b;                                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            x[i] = drawn[i] >= least ? x[i] * factor : 0;                                                              \
+        }                                                                                                              \
+    }
+KEEP(float)
+KEEP(double)
+#undef KEEP
+
+/* n neighbours of a row, from element index on. */
+static void
+dropout_row(const dropout_job *job, int64_t index, int64_t n, char *out, int64_t to, char *x, int64_t from)
+{
+    const dt_dtype dtype = (dt_dtype)job->out.dtype;
+    const int64_t itemsize = (int64_t)dt_itemsize(dtype);
+    const cpu_row widen = cpu_cast_row(dtype, job->compute), narrow = cpu_cast_row(job->compute, dtype);
+    numbers drawn, values;
+    for (int64_t done = 0, count; done < n; done += count) {
+        const int64_t first = index + done, skipped = first % job->numbers.lanes;
+        count = CPU_MIN(CPU_DRAWN - skipped, n - done);
+        draw_blocks(&job->numbers, job->params->offset + (uint64_t)(first / job->numbers.lanes),
+                    (skipped + count - 1) / job->numbers.lanes + 1, &drawn);
+        widen((char *[]){(char *)&values, x + done * from * itemsize}, (const int64_t[]){1, from}, count, NULL);
+        if (job->compute == DT_FLOAT64) {
+            keep_double(drawn.f + skipped, job->params, count, values.d);
+        } else {
+            keep_float(drawn.f + skipped, job->params, count, values.f);
+        }
+        narrow((char *[]){out + done * to * itemsize, (char *)&values}, (const int64_t[]){to, 1}, count, NULL);
+    }
+}
+
+static void
+dropout_part(void *ctx, int64_t begin, int64_t end)
+{
+    const dropout_job *job = ctx;
+    const dt_array *x = &job->x, *out = &job->out;
+    const int last = out->ndim - 1;
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)out->dtype), length = last < 0 ? 1 : out->shape[last];
+    while (begin < end) {
+        const int64_t n = CPU_MIN(end - begin, length - begin % length);
+        dropout_row(job, begin, n,
+                    (char *)dt_array_data(out) + cpu_offset(out->ndim, out->shape, out->strides, begin) * itemsize,
+                    last < 0 ? 0 : out->strides[last],
+                    (char *)dt_array_data(x) + cpu_offset(x->ndim, x->shape, x->strides, begin) * itemsize,
+                    last < 0 ? 0 : x->strides[last]);
+        begin += n;
+    }
+}
+
+static void
+flatten(dt_array *x)
+{
+    x->shape[0] = dt_array_numel(x);
+    x->strides[0] = 1;
+    x->ndim = 1;
+}
+
+dt_status
+cpu_dropout(const dt_array *x, dt_array *out, const dt_random_params *params, dt_error *err)
+{
+    (void)err;
+    const int64_t numel = dt_array_numel(out);
+    const dt_dtype compute = out->dtype == DT_FLOAT64 ? DT_FLOAT64 : DT_FLOAT32;
+    dt_random_params uniform = *params;
+    uniform.a = 0;
+    uniform.b = 1;
+    dropout_job job = {
+        {&uniform, DT_FLOAT32, DT_FLOAT32, DT_RANDOM_LANES(true, sizeof(float)), numel}, params, *x, *out, compute};
+    if (dt_array_is_contiguous(x) && dt_array_is_contiguous(out)) {
+        flatten(&job.x);
+        flatten(&job.out);
+    }
+    cpu_parallel(numel, CPU_GRAIN, dropout_part, &job);
+    return DT_OK;
+}

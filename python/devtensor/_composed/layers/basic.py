@@ -242,11 +242,9 @@ def dropout(input: DeviceArray, p: float = 0.5, training: bool = True, inplace: 
     training, inplace = _need_bool("dropout", "training", training), _need_bool("dropout", "inplace", inplace)
     if not training or p == 0.0:
         return input
-    _C._check("dropout", ("input",), (input,))
+    result = _C._dropout(input, p)
     if watching.report is not None and not _C.is_grad_enabled():
         watching.report.dropped()
-    keep = _C.rand(input.shape, dtype=_C.float32, device=input.device) >= p
-    result = _C.where(keep, input * (1.0 / (1.0 - p) if p < 1.0 else 0.0), 0.0)
     return input.copy_(result) if inplace else result
 
 

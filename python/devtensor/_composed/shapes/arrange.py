@@ -14,6 +14,8 @@ from devtensor._composed.shapes.remapped import CIRCULAR, FLIP, REFLECT, REPLICA
 from devtensor._types import Dims
 from devtensor.autograd.function import Function
 
+_MOST_DIMS = 8  # of an array
+
 
 def is_tensor(obj: object) -> bool:
     """Whether obj is a DeviceArray.
@@ -150,11 +152,17 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
         )
     x = result = input.reshape([1] * new + list(input.shape))
     wide = [_repeated("repeat", size, count) for size, count in zip(x.shape, times, strict=True)]
-    for d in reversed(range(x.ndim)):
-        if times[d] != 1:
-            rows = result.reshape(math.prod(x.shape[:d]), 1, math.prod(result.shape[d:]))  # an array has 8 dimensions
-            again = rows.expand(rows.shape[0], times[d], rows.shape[2])
-            result = again.reshape(*x.shape[:d], *wide[d:])
+    pairs = list(zip(x.shape, times, strict=True))
+    beside = [n for size, count in pairs for n in ((size,) if count == 1 else (count, size))]
+    if len(beside) <= _MOST_DIMS:
+        apart = [n for size, count in pairs for n in ((size,) if count == 1 else (1, size))]
+        result = x.reshape(apart).expand(beside).reshape(wide)
+    else:
+        for d in reversed(range(x.ndim)):
+            if times[d] != 1:
+                rows = result.reshape(math.prod(x.shape[:d]), 1, math.prod(result.shape[d:]))
+                again = rows.expand(rows.shape[0], times[d], rows.shape[2])
+                result = again.reshape(*x.shape[:d], *wide[d:])
     repeats = any(n > 1 and step == 0 for n, step in zip(result.shape, result.stride(), strict=True))
     if not repeats and result.data_ptr() != input.data_ptr():
         return result

@@ -1,6 +1,0 @@
-/* cell.cu: a step of an LSTM or GRU after its products, and its gradient. */
-#include "index.h"
-
-#define DT_EACH "../kernels/cell.inc"
-#include "../core/each_dtype.inc"
-#undef DT_EACH

@@ -1,7 +1,0 @@
-/* depthwise.cu: conv2d with one filter for each channel, its bias and activation in the same pass. */
-#include "activation.h"
-#include "index.h"
-
-#define DT_EACH "../kernels/depthwise.inc"
-#include "../core/each_dtype.inc"
-#undef DT_EACH
