@@ -236,3 +236,17 @@ def test_mistakes(call: Callable[..., Any], error: type[Exception], text: str, d
         call(x, i)
     assert str(caught.value).startswith(text)
     assert x.sum().item() == 6
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "int32", "int64"])
+@pytest.mark.parametrize(("places", "width", "n"), [(40, 256, 300), (3, 300, 64), (200, 130, 1000)])
+def test_many_columns_by_blocks_that_hold_some(places: int, width: int, n: int, dtype: str, device: str) -> None:
+    """On a GPU a block keeps the sums of a few columns beside each other."""
+    rng = np.random.default_rng(5)
+    x, source = rng.integers(-4, 5, (places, width)), rng.integers(-3, 4, (n, width))  # sums are exact
+    index = rng.integers(0, places, (n, width))
+    want = x.astype(np.float64)
+    np.add.at(want, (index, np.arange(width)[None]), source)
+    args = made(x, dtype, device), 0, made(index, "int64", device), made(source, dtype, device)
+    got = wide_of(dt.scatter_add(*args))
+    np.testing.assert_array_equal(got, formats.round_float(want, dtype) if "float" in dtype else want)
