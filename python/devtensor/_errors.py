@@ -24,6 +24,8 @@ class Origin(NamedTuple):
 
 def _action(op: str, called: str) -> str:
     """What a user knows of a step: the public function that was called, else the op."""
+    if op == "detach":  # of state_dict, say: what cuts a gradient is looked for by its name
+        return op
     loaded = (sys.modules.get(f"devtensor{name}") for name in ("", ".nn.functional", ".nn.init", ".linalg", ".special"))
     if any(called in getattr(module, "__all__", ()) for module in loaded):
         return called

@@ -45,5 +45,12 @@ def test_lines_and_fix(mistake: Mistake, device: str) -> None:
         assert run_on(device, repaired(mistake.text, error, "here"), "repaired.py") is None
 
 
+def test_what_detaches_inside_is_no_array_without_a_gradient() -> None:
+    error = run_on("cpu", "model = dt.nn.Linear(2, 2)\nw = model.state_dict()['weight']\nw.sum().backward()\n")
+    shown = "\n".join([str(error), *error.__notes__])
+    assert "Nothing it was made of requires a gradient" not in shown
+    assert re.search(r"^  cut .*program\.py:2\b.*no gradient flows through", shown, re.MULTILINE), shown
+
+
 def test_share_with_a_fix() -> None:
     assert sum(mistake.fix is not None for mistake in MISTAKES) / len(MISTAKES) > 0.75

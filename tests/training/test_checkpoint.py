@@ -51,6 +51,14 @@ def test_same_bits_as_without(device: str) -> None:
     assert other[0] == plain[0] and other[2] != plain[2]
 
 
+def test_one_draw_of_dropout_is_meant_where_the_second_call_draws_others(device: str) -> None:
+    x = dt.ones(200, device=device, requires_grad=True)
+    checkpoint(lambda x: dt.nn.functional.dropout(x).exp(), x, preserve_rng_state=False).sum().backward()
+    kept = x.grad != 0
+    assert 0 < int(kept.sum()) < 200
+    assert dt.equal(x.grad[kept], (dt.full_like(x, 2.0).exp() * 2)[kept].detach())
+
+
 @pytest.mark.parametrize("written", ["the argument", "its view", "its base"])
 def test_arguments_that_were_written_to(written: str, device: str) -> None:
     """Their nodes are made anew when they are next used: that is no op of the function."""

@@ -259,6 +259,9 @@ differentiate(dt_run *run, const dt_task *task, dt_error *err)
     dt_tape *t = &run->tape;
     dt_node *node = task->node;
     dt_index_set_place(0); /* selections of a formula are no call of the user's */
+    if (DT_UNLIKELY(node->rerun != NULL) && node->derivative == DT_GRAD_dropout) {
+        dt_rerun_draw(node);
+    }
     t->node = node;
     t->params = node->params;
     t->grad = task->sum;

@@ -198,6 +198,9 @@ void dt_rerun_release(dt_rerun *rerun);
 dt_status dt_rerun_note(dt_rerun *rerun, dt_node *node, dt_error *err) DT_MUST_CHECK;
 /* Before node is unpacked. */
 dt_status dt_rerun_fill(dt_node *node, dt_error *err) DT_MUST_CHECK;
+/* Before the formula of a node of dropout: where the part ran again, what others read there came from the numbers that
+ * it drew then, which are others unless the generator was set back. */
+void dt_rerun_draw(dt_node *node);
 
 /* ---------------------------------------------------------------- shared memory: history.c */
 

@@ -280,7 +280,7 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
         node->source[0] = plan->source->offset;
         memcpy(node->source + 1, plan->source->strides, plan->source->ndim * sizeof(int64_t));
     }
-    if (DT_UNLIKELY(dt_rerun_here != NULL) && plan->nkept > 0) {
+    if (DT_UNLIKELY(dt_rerun_here != NULL) && (plan->nkept > 0 || plan->id == DT_GRAD_dropout)) {
         const dt_status rc = dt_rerun_note(dt_rerun_here, node, err);
         if (rc != DT_OK) {
             dt_node_release(node);

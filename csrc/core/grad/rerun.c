@@ -113,3 +113,15 @@ dt_rerun_fill(dt_node *node, dt_error *err)
     dt_rerun_release(rerun);
     return DT_OK;
 }
+
+void
+dt_rerun_draw(dt_node *node)
+{
+    dt_rerun *rerun = node->rerun;
+    const dt_node *second = rerun->done && node->rank < rerun->nsecond ? rerun->second[node->rank] : NULL;
+    if (second != NULL && second->derivative == node->derivative) {
+        memcpy(node->params, second->params, sizeof(dt_random_params));
+    }
+    node->rerun = NULL;
+    dt_rerun_release(rerun);
+}

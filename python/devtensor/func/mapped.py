@@ -160,7 +160,7 @@ def vmap(
         call = _Call(func, in_dims, out_dims)
         leaves, dims, form, n = call.leaves(args)
         if n == 0:
-            raise ValueError(f"vmap({call.name}, ...)(<inputs>): the _mapped dimension has no entries to call it for")
+            raise ValueError(f"vmap({call.name}, ...)(<inputs>): the mapped dimension has no entries to call it for")
         again = _random_start() if randomness == "same" else None
         results = []
         for i in range(n):
