@@ -22,6 +22,7 @@ from devtensor._diagnosis import origins
 ROWS: list[tuple[str, str, tuple[str, int], str]] = [
     ("created", "a = dt.zeros(3)\nb = dt.zeros(3, device=GPU)\na + b", ("zeros", 1), "zeros"),
     ("from_numpy", "a = dt.from_numpy(np.zeros(3))\na + dt.ones(3, device=GPU)", ("from_numpy", 1), "from_numpy"),
+    ("composed", "a = dt.logspace(0, 1, 3)\na + dt.ones(3, device=GPU)", ("logspace", 1), "logspace"),
     ("op", "a = dt.zeros(3)\nc = a + 1\nc + dt.ones(3, device=GPU)", ("zeros", 1), "zeros add"),
     ("view", "a = dt.zeros((2, 3))\nc = a.T\nc + dt.ones((3, 2), device=GPU)", ("zeros", 1), "zeros T"),
     ("part", "a = dt.zeros((2, 3))\nc = a[0]\nc + dt.ones(3, device=GPU)", ("zeros", 1), "zeros getitem"),

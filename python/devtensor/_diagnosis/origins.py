@@ -14,7 +14,9 @@ _CREATES = {
     "array", "tensor", "asarray", "as_tensor", "empty", "zeros", "ones", "full", "arange", "linspace", "eye", "rand",
     "randn", "randint", "randperm", "normal", "from_numpy", "from_dlpack", "frombuffer", "unpickle", "load",
     "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "new_empty",
-    "new_zeros", "new_ones", "new_full", "new_tensor", "Parameter",
+    "new_zeros", "new_ones", "new_full", "new_tensor", "Parameter", "new", "scalar_tensor", "logspace", "range",
+    "empty_strided", "new_empty_strided", "tril_indices", "triu_indices", "hann_window",
+    "hamming_window", "blackman_window", "bartlett_window", "kaiser_window",
 }  # fmt: skip
 
 
