@@ -201,6 +201,14 @@ affine_gradient(dt_tape *t)
     dt_tape_give(t, 2, G);
 }
 
+static void
+dropout_gradient(dt_tape *t)
+{
+    dt_array *slot = dt_tape_slot(t);
+    dt_tape_give(t, 0,
+                 slot == NULL ? NULL : dt_tape_made(t, dt_dropout_again("backward", G, t->params, slot, t->err), slot));
+}
+
 /* A limit as a value; NULL: none. */
 static dt_value
 limit(dt_tape *t, const dt_bound *bound, int operand)

@@ -238,11 +238,3 @@ tri_gradient(dt_tape *t)
     const dt_pair_record *r = t->params;
     dt_tape_give(t, 0, dt_tape_tri(t, G, r->a, r->b != 0));
 }
-
-void
-dropout_gradient(dt_tape *t)
-{
-    dt_array *slot = dt_tape_slot(t);
-    dt_tape_give(t, 0,
-                 slot == NULL ? NULL : dt_tape_made(t, dt_dropout_again("backward", G, t->params, slot, t->err), slot));
-}

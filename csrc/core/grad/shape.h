@@ -18,7 +18,6 @@ void copy_gradient(struct dt_tape *t);
 void cat_gradient(struct dt_tape *t);
 void stack_gradient(struct dt_tape *t);
 void tri_gradient(struct dt_tape *t);
-void dropout_gradient(struct dt_tape *t);
 void setitem_gradient(struct dt_tape *t);
 void index_get_gradient(struct dt_tape *t);
 void index_add_to_gradient(struct dt_tape *t);
