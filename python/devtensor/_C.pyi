@@ -3283,7 +3283,9 @@ class DeviceArray:
         True
         """
     def ravel(input) -> DeviceArray:
-        """input.flatten().
+        """All elements in one contiguous dimension: a view where they lie so already, else a copy.
+
+        flatten() and reshape(-1) give a view of x[:, 0], whose elements have gaps between them; ravel() copies it.
 
         >>> dt.ravel(dt.tensor([[1, 2], [3, 4]]))
         DeviceArray([1, 2, 3, 4], device='cpu', dtype=int64)

@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tqdm import tqdm
+
 import fuzz
 
 HERE = Path(fuzz.__file__).parent
-BATCH = 1000
+BATCH = 4000
 WARM = 30
 MEMORY = 512 << 20  # bytes that a call may ask for
 CPU_SECONDS = 20  # of a call, until it counts as one that does not end
@@ -97,6 +99,9 @@ def child(options: Options, start: int, stop: int) -> None:
     for number in range(WARM):  # so that caches are as large as they get
         judge.run(programs.program("api", "warm", number), "cuda:0")
         state.restore()
+    if stop - start >= 1000:  # some calls import it, and a collection walks all that is not frozen
+        with contextlib.suppress(ImportError):
+            import torch  # noqa: F401
     gc.collect()
     gc.freeze()
     limit_memory()
@@ -204,7 +209,9 @@ def fuzz_calls(
 ) -> Report:
     """Judges this many calls, shows each finding at once; ends early with so many of them."""
     report, begun, at = Report(show=show), time.monotonic(), start
-    while at < start + calls and len(report.findings) < most:
-        at = batch(options, at, min(at + BATCH, start + calls), report, most)
+    with tqdm(total=calls, unit="call", mininterval=5, disable=calls < BATCH) as progress:
+        while at < start + calls and len(report.findings) < most:
+            at = batch(options, at, min(at + BATCH, start + calls), report, most)
+            progress.update(at - start - progress.n)
     report.calls, report.seconds = at - start, time.monotonic() - begun
     return report

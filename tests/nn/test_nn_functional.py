@@ -406,6 +406,15 @@ def test_roll_and_repeat(device: str) -> None:
         a.repeat_interleave(dt.array([1, 2], device=device))
 
 
+def test_ravel_is_contiguous(device: str) -> None:
+    """A view only where the elements lie side by side, so that a write to it is one to x there and nowhere else."""
+    x = dt.arange(6.0, device=device).reshape(2, 3)
+    for given, is_view in ((x, True), (x[1], True), (x[:, 0], False), (x.t(), False), (x.expand(2, 2, 3), False)):
+        flat = given.ravel()
+        assert flat.is_contiguous() and flat.tolist() == given.flatten().tolist()
+        assert (flat.data_ptr() == given.data_ptr()) == is_view
+
+
 def test_other_names(device: str) -> None:
     """PyTorch's and NumPy's second names, and its methods for what is a function here."""
     x = dt.array([[-3.0, 1.0]], device=device)

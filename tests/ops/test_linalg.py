@@ -274,6 +274,16 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient() -> None:
         close(A.grad, [[d, -c], [-b, a]])
 
 
+def test_the_determinant_of_what_is_not_finite() -> None:
+    """It hides no NaN, and the gradients of the other matrices of a batch are theirs."""
+    A = dt.tensor([[[2.0, 0.0], [0.0, 0.0]], [[np.nan, 0.0], [0.0, 0.0]]], dtype="float64", requires_grad=True)
+    found = linalg.det(A)
+    found.sum().backward()
+    assert found[0].item() == 0 and np.isnan(found[1].item())
+    assert A.grad is not None
+    close(A.grad, [[[0.0, 0.0], [0.0, 2.0]], [[np.nan] * 2] * 2])
+
+
 # ---------------------------------------------------------------- what is refused
 
 

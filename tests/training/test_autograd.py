@@ -41,6 +41,10 @@ def test_flags() -> None:
     assert "test_autograd.py" in repr(y.grad_fn) and y.grad_fn == y.grad_fn
     assert not y.detach().requires_grad and not y.data.requires_grad and not (y > 1).requires_grad
     assert not y.long().requires_grad and not y.argmax().requires_grad
+    assert y.requires_grad_() is y and not y.is_leaf
+    for wants in (True, False):
+        with pytest.raises(dt.GradientError, match="you can only change requires_grad flags of leaf variables"):
+            y.requires_grad = wants
     x.requires_grad = False
     assert not (x * 2).requires_grad
 

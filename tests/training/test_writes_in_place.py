@@ -168,6 +168,15 @@ def test_detach_in_place_ends_it() -> None:
     assert out.requires_grad
 
 
+def test_a_write_to_nothing_that_is_expanded(device: str) -> None:
+    """Its strides are 0, which once was divided by."""
+    x = dt.zeros(0, 3, requires_grad=True, device=device)
+    y = (x * 1).expand(2, -1, 3)
+    y[dt.tensor([0, 0], device=device)] = 0.5
+    y.sum().backward()
+    assert x.grad is not None and x.grad.shape == (0, 3)
+
+
 def held() -> int:
     gc.collect()
     return dt._C._test.live_blocks()

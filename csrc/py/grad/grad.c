@@ -172,6 +172,22 @@ py_node_refresh(PyObject *array)
 /* ---------------------------------------------------------------- leaves */
 
 /* Makes array a leaf that wants a gradient, or not. -1 with an exception. */
+static bool
+is_result(const dt_array *x)
+{
+    return x->node != NULL && !(x->node->flags & DT_NODE_LEAF);
+}
+
+static int
+refuse_flag(PyObject *self, bool wants)
+{
+    py_refuse_grad(self, "grad-flag", "requires_grad_",
+                   wants ? "you can only change requires_grad flags of leaf variables."
+                         : "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                           "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    return -1;
+}
+
 static int
 set_wants(PyObject *self, bool wants)
 {
@@ -182,14 +198,8 @@ set_wants(PyObject *self, bool wants)
     if (x->node == NULL && !wants) {
         return 0;
     }
-    if (x->node != NULL && !(x->node->flags & DT_NODE_LEAF)) {
-        if (wants) {
-            return 0;
-        }
-        py_refuse_grad(self, "grad-flag", "requires_grad_",
-                       "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                       "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
-        return -1;
+    if (is_result(x)) {
+        return wants ? 0 : refuse_flag(self, wants);
     }
     if (wants && !dt_is_float((dt_dtype)x->dtype)) {
         py_refuse_grad(self, "grad-dtype", "requires_grad_",
@@ -231,7 +241,11 @@ set_requires_grad(PyObject *self, PyObject *value, void *Py_UNUSED(closure))
         PyErr_SetString(PyExc_TypeError, "requires_grad must be a bool");
         return -1;
     }
-    return set_wants(self, value == Py_True);
+    if (py_node_refresh(self) < 0) {
+        return -1;
+    }
+    /* requires_grad_() of a result does nothing; an assignment would seem to make a leaf, so it is refused */
+    return is_result(py_array_of(self)) ? refuse_flag(self, value == Py_True) : set_wants(self, value == Py_True);
 }
 
 static PyObject *

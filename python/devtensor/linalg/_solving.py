@@ -313,10 +313,16 @@ def lstsq(A: DeviceArray, B: DeviceArray, rcond: float | None = None, *, driver:
 # ---------------------------------------------------------------- determinants
 
 
+def _det(np: Any, a: Any) -> Any:
+    """LAPACK calls what is not finite singular, too: NumPy gives 0."""
+    found = np.linalg.det(a).astype(a.dtype)
+    return np.where((found == 0) & ~np.isfinite(a).all((-2, -1)), a.dtype.type(math.nan), found)
+
+
 class _Determinant(Function):
     @staticmethod
     def forward(ctx: Any, A: DeviceArray) -> DeviceArray:
-        result: DeviceArray = computed("det", (A,), lambda np, a: np.linalg.det(a).astype(a.dtype), "")
+        result: DeviceArray = computed("det", (A,), _det, "")
         ctx.save_for_backward(A, result)
         return result
 
@@ -331,7 +337,13 @@ class _Determinant(Function):
 
 
 def _cofactors(A: DeviceArray) -> DeviceArray:
-    """det(A) * inverse(A).mT, for singular matrices too: U diag(products of the other singular values) Vh."""
+    """det(A) * inverse(A).mT, for singular matrices too: U diag(products of the other singular values) Vh.
+
+    NaN where a matrix has a number that is not finite.
+    """
+    finite = A.detach().isfinite().all(-1, keepdim=True).all(-2, keepdim=True)
+    if not bool(finite.all()):
+        return _C.where(finite, _cofactors(_C.where(finite, A, 0.0)), math.nan)
     U, S, Vh = (cast(DeviceArray, x) for x in _SVD.apply(A, False))
     size = S.shape[-1]
     others = _C.where(_C.eye(size, dtype=_C.bool, device=S.device), 1.0, S.unsqueeze(-2).expand(*S.shape, size)).prod(

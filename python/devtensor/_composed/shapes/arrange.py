@@ -247,13 +247,15 @@ def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
 
 
 def ravel(input: DeviceArray) -> DeviceArray:
-    """input.flatten().
+    """All elements in one contiguous dimension: a view where they lie so already, else a copy.
+
+    flatten() and reshape(-1) give a view of x[:, 0], whose elements have gaps between them; ravel() copies it.
 
     >>> dt.ravel(dt.tensor([[1, 2], [3, 4]]))
     DeviceArray([1, 2, 3, 4], device='cpu', dtype=int64)
     """
     need_array("ravel", "input", input)
-    return input.flatten()
+    return input.flatten().contiguous()
 
 
 _KINDS = {"reflect": REFLECT, "replicate": REPLICATE, "circular": CIRCULAR}
