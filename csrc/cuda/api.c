@@ -1,6 +1,7 @@
 /* api.c: the table of calls: counted, able to fail on demand, filled from the libraries or by the simulated GPU. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../core/environment.h"
 #include "device.h"
@@ -136,6 +137,12 @@ planned_fault(int symbol, const void *site, int *answer)
     *answer = status;
     if (mode == CUDA_FAULT_NONE) {
         note_site(symbol, site);
+        return false;
+    }
+    if (mode == CUDA_FAULT_SLOW) {
+        if (wanted < 0 || wanted == symbol) {
+            (void)nanosleep(&(struct timespec){.tv_nsec = (long)status * 1000}, NULL);
+        }
         return false;
     }
     if (mode == CUDA_FAULT_LATE && atomic_load(&fault.left) < 0 && (atomic_load(&fault.lost) || waits(symbol))) {

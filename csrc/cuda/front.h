@@ -286,6 +286,7 @@ typedef enum {
     CUDA_FAULT_LATE,
     CUDA_FAULT_DROPPED,
     CUDA_FAULT_NONE, /* calls are noted */
+    CUDA_FAULT_SLOW, /* calls are made status microseconds late: other threads come between a call and what follows */
 } cuda_fault_mode;
 /* The nth call from now (0: the next) of symbol (-1: of any that returns a status) answers status without being made,
  * and so do those after it, times in all. nth < 0 disarms. */

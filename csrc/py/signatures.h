@@ -689,6 +689,8 @@
 #define PY_TEXT_api_calls ""
 #define PY_SPEC_api_fail {"api_fail", 3, 7, -1, {"symbol", "n", "status", "sticky", "late", "dropped", "times"}, __func__}
 #define PY_TEXT_api_fail "symbol, n, status, sticky=False, late=False, dropped=False, times=1"
+#define PY_SPEC_slow_calls {"slow_calls", 2, 2, -1, {"symbol", "microseconds"}, __func__}
+#define PY_TEXT_slow_calls "symbol, microseconds"
 #define PY_SPEC_watch_calls {"watch_calls", 0, 0, -1, {NULL}, __func__}
 #define PY_TEXT_watch_calls ""
 #define PY_SPEC_watched_calls {"watched_calls", 0, 0, -1, {NULL}, __func__}

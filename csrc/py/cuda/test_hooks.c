@@ -18,31 +18,54 @@ py_api_calls(PyObject *self, PyObject *Py_UNUSED(ignored))
     return dict;
 }
 
+/* The number of the call of this name, -1 for None; false with an exception. */
+static bool
+find_symbol(const char *op, PyObject *given, int *symbol)
+{
+    *symbol = -1;
+    if (given == Py_None) {
+        return true;
+    }
+    const char *name = PyUnicode_AsUTF8(given);
+    for (int i = 0; name != NULL && i < cuda_api_count(); i++) {
+        *symbol = strcmp(name, cuda_api_name(i)) == 0 ? i : *symbol;
+    }
+    if (name != NULL && *symbol < 0) {
+        PyErr_Format(PyExc_ValueError, "%s(): no symbol %s", op, name);
+    }
+    return *symbol >= 0;
+}
+
 static PyObject *
 py_api_fail(PY_PARAMS)
 {
     PY_PARSE(api_fail)
     int64_t n = -1, status = 0, times = 1;
     bool sticky = false, late = false, dropped = false;
-    int symbol = -1;
-    if (py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 || py_arg_bool(&a, 3, &sticky) < 0 ||
-        py_arg_bool(&a, 4, &late) < 0 || py_arg_bool(&a, 5, &dropped) < 0 || py_arg_int(&a, 6, &times) < 0) {
+    int symbol;
+    if (!find_symbol(a.op, a.v[0], &symbol) || py_arg_int(&a, 1, &n) < 0 || py_arg_int(&a, 2, &status) < 0 ||
+        py_arg_bool(&a, 3, &sticky) < 0 || py_arg_bool(&a, 4, &late) < 0 || py_arg_bool(&a, 5, &dropped) < 0 ||
+        py_arg_int(&a, 6, &times) < 0) {
         return NULL;
-    }
-    if (a.v[0] != Py_None) {
-        const char *name = PyUnicode_AsUTF8(a.v[0]);
-        if (name == NULL) {
-            return NULL;
-        }
-        for (int i = 0; i < cuda_api_count(); i++) {
-            symbol = strcmp(name, cuda_api_name(i)) == 0 ? i : symbol;
-        }
-        if (symbol < 0) {
-            return PyErr_Format(PyExc_ValueError, "api_fail(): no symbol %s", name);
-        }
     }
     const cuda_fault_mode mode = dropped ? CUDA_FAULT_DROPPED : late ? CUDA_FAULT_LATE : CUDA_FAULT_AT_ONCE;
     cuda_api_fail(symbol, n, sticky ? INT64_MAX : times, (int)status, mode);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+py_slow_calls(PY_PARAMS)
+{
+    PY_PARSE(slow_calls)
+    int64_t microseconds = 0;
+    int symbol;
+    if (!find_symbol(a.op, a.v[0], &symbol) || py_arg_int(&a, 1, &microseconds) < 0) {
+        return NULL;
+    }
+    if (microseconds < 0 || microseconds >= 1000000) {
+        return PyErr_Format(PyExc_ValueError, "slow_calls(): microseconds must be 0 to 999999");
+    }
+    cuda_api_fail(symbol, microseconds > 0 ? 0 : -1, 0, (int)microseconds, CUDA_FAULT_SLOW);
     Py_RETURN_NONE;
 }
 
@@ -270,6 +293,7 @@ PyMethodDef py_cuda_test_hooks[] = {
               "The n-th call from now of symbol (None: of any) answers status, and so do those after it, times in all, "
               "or all "
               "when sticky; when late it answers success, and what waits for it next answers status. n < 0 disarms."),
+    PY_HIDDEN(slow_calls, "Makes calls of symbol (None: all) so many microseconds late; 0: none."),
     PY_HIDDEN_GETTER(watch_calls, "Notes every outside call from now on, and where in the code it is made."),
     PY_HIDDEN_GETTER(watched_calls, "The calls since then, in order: (symbol, place in the code); notes no more."),
     PY_HIDDEN_GETTER(kernel_images,

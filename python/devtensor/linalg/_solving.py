@@ -330,20 +330,24 @@ class _Determinant(Function):
     def backward(ctx: Any, gradient: DeviceArray) -> DeviceArray:
         A, found = ctx.saved_tensors
         scale = gradient.unsqueeze(-1).unsqueeze(-1)
-        if bool((found.detach() != 0).all()):
-            result: DeviceArray = scale * found.unsqueeze(-1).unsqueeze(-1) * _Inverse.apply(A).mT
-            return result
-        return scale * _cofactors(A)
+        size = found.detach().unsqueeze(-1).unsqueeze(-1)
+        singular = size == 0
+        apart = singular | size.isnan()  # they may have no inverse, and leave the others of a batch theirs
+        if not bool(apart.any()):
+            return scale * _adjugate(A, found)
+        one = _C.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+        others = _adjugate(_C.where(apart, one, A), found)
+        return scale * _C.where(singular, _cofactors(_C.where(singular, A, one)), others)
+
+
+def _adjugate(A: DeviceArray, found: DeviceArray) -> DeviceArray:
+    """found * inverse(A).mT, where found is the determinant."""
+    result: DeviceArray = found.unsqueeze(-1).unsqueeze(-1) * _Inverse.apply(A).mT
+    return result
 
 
 def _cofactors(A: DeviceArray) -> DeviceArray:
-    """det(A) * inverse(A).mT, for singular matrices too: U diag(products of the other singular values) Vh.
-
-    NaN where a matrix has a number that is not finite.
-    """
-    finite = A.detach().isfinite().all(-1, keepdim=True).all(-2, keepdim=True)
-    if not bool(finite.all()):
-        return _C.where(finite, _cofactors(_C.where(finite, A, 0.0)), math.nan)
+    """det(A) * inverse(A).mT, for singular matrices too: U diag(products of the other singular values) Vh."""
     U, S, Vh = (cast(DeviceArray, x) for x in _SVD.apply(A, False))
     size = S.shape[-1]
     others = _C.where(_C.eye(size, dtype=_C.bool, device=S.device), 1.0, S.unsqueeze(-2).expand(*S.shape, size)).prod(
