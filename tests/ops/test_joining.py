@@ -284,3 +284,12 @@ def test_orthogonal_weights() -> None:
         dt.nn.init.orthogonal_(dt.empty(3))
     with pytest.raises(NotImplementedError, match=r"orthogonal_\(\): LAPACK computes it on the cpu alone"):
         dt.nn.init.orthogonal_(dt.empty(3, 3, device=GPU))
+
+
+def test_a_number_among_matrices_does_not_widen_them(device: str) -> None:
+    """The dtype is that of result_type(), as in PyTorch, and not that of cat(), which looks at no dimensions."""
+    number, matrix = dt.tensor(1.5, dtype="float64", device=device), dt.ones(1, 2, device=device)
+    found = dt.block_diag(number, matrix)
+    assert found.dtype == dt.result_type(number, matrix) == dt.float32
+    assert found.tolist() == [[1.5, 0, 0], [0, 1, 1]]
+    assert dt.block_diag(number, dt.ones(1, dtype="int64", device=device)).dtype == dt.float64

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+import graph_judge
 import graph_programs
 from support import CUDA_DEVICES
 
@@ -34,7 +35,7 @@ PLANTED = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_difference_is_found(name: str) -> None:
     texts = ["v1 = lib.tensor([1.0, -2.0], dtype=lib.float64).requires_grad_()", *PLANTED[name], "v2.sum().backward()"]
-    good = graph_programs.Program([graph_programs.Statement(texts[k]) for k in (0, 1, 3)])
-    bad = graph_programs.Program([graph_programs.Statement(texts[k]) for k in (0, 2, 3)])
-    assert graph_programs.judge(good) is None
-    assert graph_programs.judge(bad) is not None
+    good = graph_judge.Program([graph_judge.Statement(texts[k]) for k in (0, 1, 3)])
+    bad = graph_judge.Program([graph_judge.Statement(texts[k]) for k in (0, 2, 3)])
+    assert graph_judge.judge(good) is None
+    assert graph_judge.judge(bad) is not None

@@ -10,6 +10,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_str
 from devtensor._composed.arguments import check_entries, dims_of, misshapen, need_array, need_entries
 from devtensor._composed.written import takes_out
+from devtensor._dtypes.rules import common_dtype
 from devtensor._types import Dims
 
 
@@ -175,7 +176,8 @@ def block_diag(*tensors: DeviceArray) -> DeviceArray:
     for k, x in enumerate(arrays):
         if x.ndim > 2:
             _C._check_rank(op, names[k : k + 1], arrays[k : k + 1], 0, 0, 2)
-    blocks = [_raised_2d(x) for x in arrays]
+    dtype = common_dtype(*arrays)
+    blocks = [_raised_2d(x.to(dtype)) for x in arrays]
     width, at, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         rows.append(pad(x, (at, width - at - x.shape[1])))
