@@ -14,6 +14,7 @@ there, PyTorch on the cpu.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import re
 import sys
@@ -22,6 +23,7 @@ import warnings
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import torch
 from graph_judge import TALLY, Program, Statement, execute, flat, is_cut, judge, namespace
 from graph_rows import KINDS, SHAPES, WINDOW_WEIGHTS, WINDOWS
