@@ -183,7 +183,7 @@ WORDS = re.compile(
     r"allow_unused|autograd\.grad|contiguous|copysign|create_graph|cummax|cummin|digamma|expand_as|flatten|gelu|hardsigmoid|inner|"
     r"inputs=|interpolate|kron|linalg\.det|logcumsumexp|matmul|matrix_exp|nansum|prod|ravel|register_hook|"
     r"requires_grad_\(False|reshape|retain_grad|scatter_reduce|scaled_dot_product|softshrink|take_along_dim|tensordot|"
-    r"unfold|\.data|\.detach\(\)|@| % "
+    r"unfold|\.data|\.detach\(\)|@"
 )
 
 
@@ -208,7 +208,8 @@ def overlaps(program: Program) -> bool:
 def mentioned(program: Program) -> str:
     """What of the whole program a difference may ask for, in one order."""
     words = " ".join(sorted(set(WORDS.findall(program.text()))))
-    return words + " overlaps" if overlaps(program) else words
+    writes = any(WRITE.match(s.text.splitlines()[-1].strip()) for s in program.statements)
+    return words + (" overlaps" if overlaps(program) else " writes" if writes else "")
 
 
 TALLY: Counter[str] = Counter()  # programs by the reason of their known difference
@@ -287,7 +288,9 @@ def name_of(error: Exception | None) -> str:
 
 
 # What adds terms up, or has a term of one: near zero they round by more than one unit of the result.
-ADDS_UP = re.compile("_norm|kl_div|einsum|gelu|cosine_similarity|logaddexp|matmul|linear|conv|@|std|var|mean")
+ADDS_UP = re.compile(
+    "_norm|kl_div|einsum|gelu|cosine_similarity|logaddexp|matmul|linear|conv|@|std|var|mean|sum|dot|avg_pool|interpolate"
+)
 
 
 def beyond_noise(program: Program, theirs: Any, ours: Any, wrong: list[tuple[str, str]]) -> list[tuple[str, str]]:
