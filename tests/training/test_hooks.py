@@ -40,6 +40,17 @@ def test_hooks() -> None:
     assert x.grad.tolist() == [42, 42]
 
 
+@pytest.mark.parametrize("answer", [lambda g: 3, lambda g: g[:1], lambda g: g.double()])
+def test_a_wrong_answer_reaches_no_other_hook(answer: Any) -> None:
+    x, seen = dt.ones(2, requires_grad=True), []
+    y = x * 2
+    y.register_hook(answer)
+    y.register_hook(lambda g: seen.append(g.shape))
+    with pytest.raises((TypeError, RuntimeError), match="hook"):
+        y.sum().backward()
+    assert not seen and x.grad is None
+
+
 def test_backward_in_a_hook() -> None:
     x, w = leaf(2), leaf(2)
 

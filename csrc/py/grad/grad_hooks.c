@@ -11,6 +11,22 @@ failed(dt_error *err)
     return DT_EFRONT;
 }
 
+/* Whether a hook may answer this for the gradient; else an exception. */
+static bool
+may_answer(PyObject *answer, PyObject *gradient)
+{
+    if (!py_is_array(answer)) {
+        PyErr_Format(PyExc_TypeError, "hook must return a DeviceArray or None, not %s", Py_TYPE(answer)->tp_name);
+        return false;
+    }
+    dt_error err;
+    if (dt_check_grad("hook", py_array_of(gradient), py_array_of(answer), &err) != DT_OK) {
+        py_raise(py_grad_state_module, &err, &answer, 1);
+        return false;
+    }
+    return true;
+}
+
 /* Calls every function of hooks with the array; what one returns takes its place. A new reference, NULL: an exception.
  */
 static PyObject *
@@ -21,8 +37,7 @@ call_hooks(PyObject *hooks, PyObject *array)
     array = Py_NewRef(array);
     for (Py_ssize_t i = 0; functions != NULL && array != NULL && i < PyList_GET_SIZE(functions); i++) {
         PyObject *answer = PyObject_CallOneArg(PyList_GET_ITEM(functions, i), array);
-        if (answer != NULL && answer != Py_None && !py_is_array(answer)) {
-            PyErr_Format(PyExc_TypeError, "hook must return a DeviceArray or None, not %s", Py_TYPE(answer)->tp_name);
+        if (answer != NULL && answer != Py_None && !may_answer(answer, array)) {
             Py_CLEAR(answer);
         }
         if (answer == Py_None) {
@@ -79,13 +94,6 @@ py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err)
         Py_DECREF(array);
         array = answer;
         if (array == NULL) {
-            return failed(err);
-        }
-        const dt_status rc = dt_check_grad("hook", grad, py_array_of(array), err);
-        if (rc != DT_OK) {
-            PyObject *operands[] = {array};
-            py_raise(py_grad_state_module, err, operands, 1);
-            Py_DECREF(array);
             return failed(err);
         }
         dt_array replaced;
