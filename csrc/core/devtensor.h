@@ -84,6 +84,10 @@ typedef struct {
 dt_status dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const char *format, ...)
     DT_PRINTF(5, 6);
 dt_status dt_fail_nomem(dt_error *err, size_t nbytes);
+#ifdef __clang_analyzer__ /* it reads one file at a time, and must know that these never return DT_OK */
+#define dt_fail(err, status, ...) (dt_fail(err, status, __VA_ARGS__), (status))
+#define dt_fail_nomem(err, nbytes) (dt_fail_nomem(err, nbytes), DT_ENOMEM)
+#endif
 /* operand, which has an array, as an error keeps it */
 dt_error_operand dt_describe_operand(const dt_operand *operand);
 
