@@ -1,6 +1,8 @@
 /* test_sim_streams.c: streams, events, launches, lost devices, processes, threads and NVRTC. */
 #include "test_sim.h"
 
+#include "../../csrc/sim/host.h"
+
 void
 test_streams(void)
 {
@@ -426,6 +428,17 @@ test_no_memory(void)
     OK(api.cublasLtDestroy(lt));
     dt_fail_allocations(-1, false);
     SAME(dt_live_blocks(), live - 1);
+}
+
+/* A declaration that no limit is for: nothing is added, also where sanitizers look at memcpy. */
+void
+test_source(void)
+{
+    sim_text out = {0}, log = {0};
+    CHECK(sim_source_prepare("void f() { __shared__ float (*r)[2]; }", "x", "k", &out, &log));
+    CHECK(!out.failed && strstr(out.data, "__shared__ float (*r)[2]; }") != NULL && log.used == 0);
+    dt_free(out.data);
+    dt_free(log.data);
 }
 
 void

@@ -24,8 +24,8 @@ static void
 add_block(uint32_t state[8], const uint8_t block[64])
 {
     uint32_t w[64], v[8];
-    for (int i = 0; i < 16; i++) {
-        const uint8_t *b = block + (size_t)4 * i;
+    for (size_t i = 0; i < 16; i++) {
+        const uint8_t *b = block + 4 * i;
         w[i] = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
     }
     for (int i = 16; i < 64; i++) {
