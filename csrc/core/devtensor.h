@@ -73,13 +73,6 @@ typedef struct {
     char message[1024];
 } dt_error;
 
-#define DT_TRY(call)                                                                                                   \
-    do {                                                                                                               \
-        dt_status try_status_ = (call);                                                                                \
-        if (DT_UNLIKELY(try_status_ != DT_OK))                                                                         \
-            return try_status_;                                                                                        \
-    } while (0)
-
 /* Returns status, after writing the printf-formatted message; code names the kind. */
 dt_status dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const char *format, ...)
     DT_PRINTF(5, 6);
