@@ -158,7 +158,7 @@ def analyse(tidy: str, file: Path, words: list[str]) -> str:
 
 
 def sources() -> list[Path]:
-    return sorted(path for path in (ROOT / "csrc").rglob("*.c") if LOOPS not in path.parts)
+    return sorted(path for path in (ROOT / "csrc").rglob("*.c") if LOOPS not in path.relative_to(ROOT).parts)
 
 
 def sees(tidy: str, words: list[str]) -> bool:
@@ -183,12 +183,12 @@ def main() -> int:
     files = chosen or sources()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         outputs = pool.map(lambda file: analyse(tidy, file, words), files)
-        printed = list(tqdm(outputs, total=len(files), desc="analysing", unit="file"))
+        printed = list(tqdm(outputs, total=len(files), desc="analysing", unit="file", disable=None))
     found = [report for output in printed for report in reports(output)]
     # What a header is reported for depends on who includes it: entries of headers are judged by a run of all files.
     wrong = judged(found, entries, {path.relative_to(ROOT).as_posix() for path in chosen} or None)
     wrong += [line for output in printed for line in errors(output)]
-    print("\n".join(wrong))
+    print(*wrong, sep="\n", end="\n" if wrong else "")
     keys = {report.key for report in found}
     print(f"{len(files)} files: {len(keys)} reports, {len(keys & entries.keys())} on the list; {len(wrong)} faults")
     return 1 if wrong else 0
