@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef dt_fail
+#undef dt_fail_nomem
+
 dt_status
 dt_fail(dt_error *err, dt_status status, const char *code, const char *op, const char *format, ...)
 {

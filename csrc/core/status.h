@@ -2,6 +2,8 @@
 #ifndef DT_STATUS_H
 #define DT_STATUS_H
 
+#include "compiler.h"
+
 typedef enum {
     DT_OK = 0,
     DT_EDEVICE,      /* DeviceMismatchError */
@@ -21,5 +23,12 @@ typedef enum {
     DT_EGRAD,        /* GradientError */
     DT_EFRONT,       /* the front's own exception, which is pending: a callback of grad/grad.h raised it */
 } dt_status;
+
+#define DT_TRY(call)                                                                                                   \
+    do {                                                                                                               \
+        dt_status try_status_ = (call);                                                                                \
+        if (DT_UNLIKELY(try_status_ != DT_OK))                                                                         \
+            return try_status_;                                                                                        \
+    } while (0)
 
 #endif

@@ -257,7 +257,7 @@ sim_block_new(sim_device *device, size_t nbytes, bool pooled, sim_block **out)
     }
     *block = (sim_block){.device = device, .offset = end + FRONT, .nbytes = nbytes, .pooled = pooled};
     sim_histories_init(&block->histories, nbytes);
-    memmove(device->blocks + i + 1, device->blocks + i, (device->nblocks - i) * sizeof(block));
+    memmove(device->blocks + i + 1, device->blocks + i, (device->nblocks - i) * sizeof(sim_block *));
     device->blocks[i] = block;
     device->nblocks++;
     *out = block;
@@ -339,7 +339,7 @@ sim_block_free(sim_block *block)
 {
     sim_device *device = block->device;
     size_t i = upper_bound(device, block->offset) - 1;
-    memmove(device->blocks + i, device->blocks + i + 1, (device->nblocks - i - 1) * sizeof(block));
+    memmove(device->blocks + i, device->blocks + i + 1, (device->nblocks - i - 1) * sizeof(sim_block *));
     device->nblocks--;
     for (sim_block **link = &touched; block->touched && *link != NULL; link = &(*link)->next_touched) {
         if (*link == block) {

@@ -138,7 +138,7 @@ make_room_for_reader(sim_piece *p)
     if (p->nread < room) {
         return true;
     }
-    sim_mark *more = dt_malloc(2 * room * sizeof(*more));
+    sim_mark *more = dt_malloc((size_t)2 * room * sizeof(*more));
     if (more == NULL) {
         return false;
     }

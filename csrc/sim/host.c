@@ -138,7 +138,7 @@ is_clang(job *j, bool *fills)
     char *text = run_compiler(j, arguments) ? read_all(j->output, (off_t)1 << 20, &nbytes) : NULL;
     const char *line = text != NULL ? strstr(text, version) : NULL;
     bool found = text != NULL && strstr(text, "__clang__") != NULL;
-    *fills = found || (line != NULL && atoi(line + strlen(version)) >= 12);
+    *fills = found || (line != NULL && strtol(line + strlen(version), NULL, 10) >= 12);
     dt_free(text);
     return found;
 }

@@ -212,7 +212,8 @@ sim_nvrtcAddNameExpression(nvrtcProgram handle, const char *expression)
     return NVRTC_SUCCESS;
 }
 
-/* The architecture that an option asks for, 0 for any other option, -1 for one that does not exist. */
+/* The architecture that an option asks for, 0 for any other option, -1 for one that does not exist. Those with a
+ * letter, as sm_90a, are not simulated. */
 static int
 read_architecture(const char *option)
 {
@@ -221,10 +222,11 @@ read_architecture(const char *option)
         return 0;
     }
     const char *value = option + strlen(mark);
-    int arch = strncmp(value, "sm_", 3) == 0 ? atoi(value + 3) : 0;
+    char *end = NULL;
+    long arch = strncmp(value, "sm_", 3) == 0 ? strtol(value + 3, &end, 10) : 0;
     for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++) {
-        if (architectures[i] == arch) {
-            return arch;
+        if (architectures[i] == arch && *end == '\0') {
+            return architectures[i];
         }
     }
     return -1;

@@ -181,7 +181,7 @@ sim_race_record(sim_moment *moment, sim_device *device, sim_stream *stream)
         return CUDA_SUCCESS;
     }
     if (moment->room < nclocks) {
-        uint64_t *at = dt_malloc(SIM_NORDERS * nclocks * sizeof(*at));
+        uint64_t *at = dt_malloc((size_t)SIM_NORDERS * nclocks * sizeof(*at));
         if (at == NULL) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }

@@ -34,7 +34,7 @@ make_room_for_source(sim_text *text, size_t nbytes)
 void
 sim_text_add(sim_text *text, const char *data, size_t nbytes)
 {
-    if (make_room_for_source(text, nbytes)) {
+    if (make_room_for_source(text, nbytes) && nbytes > 0) { /* of nothing data may be NULL */
         memcpy(text->data + text->used, data, nbytes);
         text->used += nbytes;
         text->data[text->used] = '\0';

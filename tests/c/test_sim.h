@@ -52,9 +52,10 @@ typedef struct {
 #define SECTIONS(X)                                                                                                    \
     X(before_init)                                                                                                     \
     X(devices)                                                                                                         \
-    X(allocation) X(pool) X(copies) X(streams) X(events) X(launches) X(overrun) X(bad_address) X(freed_address)        \
-        X(other_device) X(processes) X(no_memory) X(nvrtc) X(threads) X(products) X(lt_refusals) X(tf32)               \
-            X(convolutions) X(dnn_refusals) X(blocking)
+    X(allocation)                                                                                                      \
+    X(pool) X(copies) X(streams) X(events) X(launches) X(overrun) X(bad_address) X(freed_address) X(other_device)      \
+        X(processes) X(no_memory) X(source) X(nvrtc) X(threads) X(products) X(lt_refusals) X(tf32) X(convolutions)     \
+            X(dnn_refusals) X(blocking)
 #define SECTION(name) void test_##name(void);
 SECTIONS(SECTION)
 #undef SECTION

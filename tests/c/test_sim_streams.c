@@ -1,6 +1,8 @@
 /* test_sim_streams.c: streams, events, launches, lost devices, processes, threads and NVRTC. */
 #include "test_sim.h"
 
+#include "../../csrc/sim/host.h"
+
 void
 test_streams(void)
 {
@@ -428,6 +430,17 @@ test_no_memory(void)
     SAME(dt_live_blocks(), live - 1);
 }
 
+/* A declaration that no limit is for: nothing is added, also where sanitizers look at memcpy. */
+void
+test_source(void)
+{
+    sim_text out = {0}, log = {0};
+    CHECK(sim_source_prepare("void f() { __shared__ float (*r)[2]; }", "x", "k", &out, &log));
+    CHECK(!out.failed && strstr(out.data, "__shared__ float (*r)[2]; }") != NULL && log.used == 0);
+    dt_free(out.data);
+    dt_free(log.data);
+}
+
 void
 test_nvrtc(void)
 {
@@ -447,12 +460,14 @@ test_nvrtc(void)
     OK(api.nvrtcDestroyProgram(&program));
     CHECK(program == NULL);
     CHECK(api.nvrtcDestroyProgram(&program) != 0);
-    const char *const wrong[] = {"--gpu-architecture=sm_52"}, *const right[] = {"--gpu-architecture=sm_90"};
+    const char *const wrong[] = {"--gpu-architecture=sm_52"}, *const unknown[] = {"--gpu-architecture=sm_90x"};
+    const char *const right[] = {"--gpu-architecture=sm_90"};
     OK(api.nvrtcCreateProgram(&program, "DT_KERNEL(k, int, a) {}\n#include \"y\"\n", "x", 0, NULL, NULL));
     SAME(api.nvrtcCompileProgram(program, 0, NULL), NVRTC_ERROR_COMPILATION);
     OK(api.nvrtcDestroyProgram(&program));
     OK(api.nvrtcCreateProgram(&program, "#define DT_ALONE_k_test_fill ,\nDT_KERNEL(k, int, a) {}", "x", 0, NULL, NULL));
     SAME(api.nvrtcCompileProgram(program, 1, wrong), NVRTC_ERROR_INVALID_OPTION);
+    SAME(api.nvrtcCompileProgram(program, 1, unknown), NVRTC_ERROR_INVALID_OPTION);
     OK(api.nvrtcCompileProgram(program, 1, right));
     OK(api.nvrtcGetProgramLogSize(program, &size));
     SAME(size, 1);

@@ -324,6 +324,7 @@ def test_a_file_of_the_callers_is_not_there_before_the_kernel(tmp_path: Path) ->
 DECLARED = {
     "an instantiation": "template <class T> __global__ void g(T *x) {}\ntemplate __global__ void g<float>(float *);",
     "a constant of another place": "extern __constant__ float c[4];\n__constant__ float c[4] = {1, 2, 3, 4};",
+    "a pointer to an array": "__global__ void other(float *x) { __shared__ float (*r)[2]; r = 0; x[0] = r == 0; }",
     "within a macro": "#define ID(...) __VA_ARGS__\n__global__ void other() { ID(__shared__ float r[2];) r[0] = 1; }",
 }
 

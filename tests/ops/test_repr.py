@@ -51,6 +51,12 @@ def test_the_arrays_of_a_module_are_called_by_their_names(kind: Any, device: str
     assert text == f"{name}([[1., 1.],\n{'':{len(name) + 2}}[1., 1.]], device='{device}', dtype=float32)"
 
 
+@pytest.mark.parametrize("name", ["", "a."])
+def test_a_class_may_have_no_name(name: str) -> None:
+    kind = type(name, (dt.DeviceArray,), {})
+    assert repr(dt.ones(0).as_subclass(kind)).startswith("([], device=")
+
+
 def test_facts_without_room_get_a_line() -> None:
     text = repr(dt.ones(12, dtype=dt.float64))
     assert text.endswith("1.], device='cpu',\n            dtype=float64)")

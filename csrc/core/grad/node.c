@@ -239,7 +239,7 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
     size_t at_kept = at_inputs + (size_t)plan->ninputs * sizeof(dt_node *);
     size_t at_dims = at_kept + (size_t)plan->nkept * sizeof(dt_kept), at_params = at_dims;
     for (int k = 0; k < plan->nkept; k++) {
-        at_params += 2 * plan->kept[k]->ndim * sizeof(int64_t);
+        at_params += 2 * sizeof(int64_t) * plan->kept[k]->ndim;
     }
     const size_t at_source = at_params + aligned(plan->nbytes);
     const size_t size = at_source + (plan->source == NULL ? 0 : 1 + (size_t)plan->source->ndim) * sizeof(int64_t);
@@ -269,7 +269,7 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
     int64_t *dims = (int64_t *)(void *)(block + at_dims);
     for (int k = 0; k < plan->nkept; k++) {
         node->kept[k].dims = dims;
-        dims += 2 * plan->kept[k]->ndim;
+        dims += (size_t)2 * plan->kept[k]->ndim;
         keep(&node->kept[k], plan->kept[k], plan->operands[k]);
     }
     if (plan->nbytes > 0) {

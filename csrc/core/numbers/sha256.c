@@ -24,7 +24,7 @@ static void
 add_block(uint32_t state[8], const uint8_t block[64])
 {
     uint32_t w[64], v[8];
-    for (int i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         const uint8_t *b = block + 4 * i;
         w[i] = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
     }
@@ -95,7 +95,7 @@ void
 dt_sha256_text(const uint8_t digest[DT_SHA256_BYTES], char text[2 * DT_SHA256_BYTES + 1])
 {
     static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < DT_SHA256_BYTES; i++) {
+    for (size_t i = 0; i < DT_SHA256_BYTES; i++) {
         text[2 * i] = digits[digest[i] >> 4];
         text[2 * i + 1] = digits[digest[i] & 15];
     }

@@ -219,6 +219,7 @@ call_by_copies(const char *op, dt_update *update, const dt_update_entry *entry, 
     }
     if (rc == DT_OK) {
         rc = call(update, &copied, 1, err);
+        update->entry = NULL;
     }
     for (int k = 0; k < n && rc == DT_OK; k++) {
         if (dt_update_writes(k)) {

@@ -15,7 +15,7 @@ typedef struct {
 static void
 append(text *t, const char *part, size_t n)
 {
-    if (t->length + n > t->room) {
+    if (t->length + n >= t->room) { /* also before the first part, which may be empty */
         size_t room = 2 * (t->length + n) + 256;
         char *data = PyMem_Realloc(t->data, room);
         t->failed = t->failed || data == NULL;
