@@ -212,8 +212,8 @@ sim_nvrtcAddNameExpression(nvrtcProgram handle, const char *expression)
     return NVRTC_SUCCESS;
 }
 
-/* The architecture that an option asks for, 0 for any other option, -1 for one that does not exist. Those with a
- * letter, as sm_90a, are not simulated. */
+/* The architecture that an option asks for, 0 for any other option, -1 for one that does not exist. From 9.0 on each has
+ * a second one of its own features, as sm_90a. */
 static int
 read_architecture(const char *option)
 {
@@ -225,7 +225,7 @@ read_architecture(const char *option)
     char *end = NULL;
     long arch = strncmp(value, "sm_", 3) == 0 ? strtol(value + 3, &end, 10) : 0;
     for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++) {
-        if (architectures[i] == arch && *end == '\0') {
+        if (architectures[i] == arch && (*end == '\0' || (arch >= 90 && strcmp(end, "a") == 0))) {
             return architectures[i];
         }
     }

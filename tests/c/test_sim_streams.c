@@ -461,13 +461,14 @@ test_nvrtc(void)
     CHECK(program == NULL);
     CHECK(api.nvrtcDestroyProgram(&program) != 0);
     const char *const wrong[] = {"--gpu-architecture=sm_52"}, *const unknown[] = {"--gpu-architecture=sm_90x"};
-    const char *const right[] = {"--gpu-architecture=sm_90"};
+    const char *const right[] = {"--gpu-architecture=sm_90"}, *const own[] = {"--gpu-architecture=sm_90a"};
     OK(api.nvrtcCreateProgram(&program, "DT_KERNEL(k, int, a) {}\n#include \"y\"\n", "x", 0, NULL, NULL));
     SAME(api.nvrtcCompileProgram(program, 0, NULL), NVRTC_ERROR_COMPILATION);
     OK(api.nvrtcDestroyProgram(&program));
     OK(api.nvrtcCreateProgram(&program, "#define DT_ALONE_k_test_fill ,\nDT_KERNEL(k, int, a) {}", "x", 0, NULL, NULL));
     SAME(api.nvrtcCompileProgram(program, 1, wrong), NVRTC_ERROR_INVALID_OPTION);
     SAME(api.nvrtcCompileProgram(program, 1, unknown), NVRTC_ERROR_INVALID_OPTION);
+    OK(api.nvrtcCompileProgram(program, 1, own));
     OK(api.nvrtcCompileProgram(program, 1, right));
     OK(api.nvrtcGetProgramLogSize(program, &size));
     SAME(size, 1);
