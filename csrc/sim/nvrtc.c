@@ -212,8 +212,8 @@ sim_nvrtcAddNameExpression(nvrtcProgram handle, const char *expression)
     return NVRTC_SUCCESS;
 }
 
-/* The architecture that an option asks for, 0 for any other option, -1 for one that does not exist. From 9.0 on each has
- * a second one of its own features, as sm_90a. */
+/* The architecture that an option asks for, 0 for any other option, -1 for one that does not exist. From 9.0 on each
+ * has a second one of its own features, as sm_90a. */
 static int
 read_architecture(const char *option)
 {
