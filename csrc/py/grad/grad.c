@@ -182,9 +182,10 @@ static int
 refuse_flag(PyObject *self, bool wants)
 {
     py_refuse_grad(self, "grad-flag", "requires_grad_",
-                   wants ? "you can only change requires_grad flags of leaf variables."
-                         : "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                           "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+                   wants
+                       ? "you can only change requires_grad flags of leaf variables."
+                       : "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                         "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
     return -1;
 }
 
