@@ -123,7 +123,7 @@ def wrong_error(program: Program, outcome: Outcome) -> str:
     if type(error).__module__ == "fuzz.evil":
         return ""
     if not isinstance(error, (*ALLOWED, *DOCUMENTED.get(program.path.rpartition(".")[2], ()))):
-        if isinstance(error, NameError) and "globals().clear" in program.source:
+        if isinstance(error, NameError | KeyError) and "globals().clear" in program.source:
             return ""
         if isinstance(error, AttributeError) and str(error).startswith("'Masked' object"):
             return ""  # it says that it is an array and is none

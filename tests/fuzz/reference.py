@@ -50,6 +50,8 @@ def differs(program: Program, outcome: Outcome) -> str:
         return ""
     if re.search(r"(, |dim=)(\(\)|\[\])", plain[2]) and plain[1] not in ("all", "any"):
         return ""  # over no dimension, which means all of them here and in PyTorch
+    if plain[1].startswith("logical_") and "float16" in program.source:
+        return ""  # a number beside the array is one of its dtype, and may be 0 there
     text = plain[2]
     for ours, theirs in WORDS.items():
         text = text.replace(ours, theirs)

@@ -23,6 +23,13 @@ DIFFERENCES = [
     Difference("", r"derivative for.*is not implemented.*\n.*no error", "PyTorch: no second derivative"),
     Difference("batch_norm", r"IndexError: select.*\n.*no error", "results without elements"),
     Difference("", r"no error\n.*second time.*needed by affine", "results without elements"),
+    Difference("backward", r"outer: Expected 1-D argument.*\n.*no error", "results without elements"),
+    Difference("interpolate", r"Non-empty \dD data tensor.*\n.*no error", "results without elements"),
+    Difference(
+        "binary_cross_entropy",
+        r"elements of (input|target).*\n.*no error.*cosine_similarity",
+        "PyTorch: its eps is 0 in float16",
+    ),
     Difference("conv", r"Only zero batch or zero channel.*\n.*no error", "results without elements"),
     Difference("", r"\([\d, ]*\) devtensor.*, PyTorch \(.*scaled_dot_product", "attention of nothing has a batch"),
     Difference("", r"RuntimeError: Trying to backward.*\n.*devtensor: no error", "numbers are kept, not arrays"),

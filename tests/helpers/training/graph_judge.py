@@ -180,7 +180,7 @@ def refuses_alike(s: Statement, theirs: Exception | None, ours: Exception | None
 
 
 WORDS = re.compile(
-    r"allow_unused|autograd\.grad|contiguous|copysign|create_graph|cummax|cummin|digamma|expand_as|flatten|gelu|hardsigmoid|inner|"
+    r"allow_unused|autograd\.grad|contiguous|copysign|cosine_similarity|create_graph|cummax|cummin|digamma|expand_as|flatten|gelu|hardsigmoid|inner|"
     r"inputs=|interpolate|kron|linalg\.det|logcumsumexp|matmul|matrix_exp|nansum|prod|ravel|register_hook|"
     r"requires_grad_\(False|reshape|retain_grad|scatter_reduce|scaled_dot_product|softshrink|take_along_dim|tensordot|"
     r"unfold|\.data|\.detach\(\)|@"

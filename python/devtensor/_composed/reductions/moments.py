@@ -33,7 +33,7 @@ def variance(
     if correction is None:
         lost: float = unbiased is None or _need_bool(op, "unbiased", unbiased)
     else:
-        lost = _need_number(op, "correction", correction)
+        lost = float(_need_number(op, "correction", correction))
     dims = dims_over(op, input, dim, axis)
     keep = kept(op, keepdim, keepdims)
     if input.is_cuda and input.ndim and dims and input.numel() and not (input.requires_grad and _C.is_grad_enabled()):
