@@ -274,14 +274,27 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient() -> None:
         close(A.grad, [[d, -c], [-b, a]])
 
 
-def test_the_determinant_of_what_is_not_finite() -> None:
-    """It hides no NaN, and the gradients of the other matrices of a batch are theirs."""
-    A = dt.tensor([[[2.0, 0.0], [0.0, 0.0]], [[np.nan, 0.0], [0.0, 0.0]]], dtype="float64", requires_grad=True)
-    found = linalg.det(A)
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize("op", ["det", "logdet", "slogdet"])
+@pytest.mark.parametrize("other", [[[NAN, 0.0], [0.0, 0.0]], [[1.0, NAN], [0.0, 1.0]], [[INF, 0.0], [NAN, 1.0]]])
+def test_a_determinant_hides_no_nan(op: str, other: list[list[float]]) -> None:
+    """And leaves the gradients of the other matrices of a batch theirs."""
+    functions = {"det": linalg.det, "logdet": dt.logdet, "slogdet": lambda x: linalg.slogdet(x)[1]}
+    A = dt.tensor([[[2.0, 0.0], [0.0, 1.0]], other], dtype="float64", requires_grad=True)
+    found = functions[op](A)
     found.sum().backward()
-    assert found[0].item() == 0 and np.isnan(found[1].item())
+    close(found, [2.0 if op == "det" else np.log(2.0), NAN])
     assert A.grad is not None
-    close(A.grad, [[[0.0, 0.0], [0.0, 2.0]], [[np.nan] * 2] * 2])
+    close(A.grad, [[[1.0, 0.0], [0.0, 2.0]] if op == "det" else [[0.5, 0.0], [0.0, 1.0]], [[NAN] * 2] * 2])
+
+
+def test_a_singular_matrix_of_a_batch_has_the_gradient_that_it_has_alone() -> None:
+    A = dt.tensor([[[2.0, 0.0], [0.0, 0.0]], [[3.0, 1.0], [1.0, 1.0]]], dtype="float64", requires_grad=True)
+    linalg.det(A).sum().backward()
+    assert A.grad is not None
+    close(A.grad, [[[0.0, 0.0], [0.0, 2.0]], [[1.0, -1.0], [-1.0, 3.0]]])
 
 
 # ---------------------------------------------------------------- what is refused

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import pytest
+from support import CUDA_DEVICES
 
 import devtensor as dt
 
@@ -41,14 +42,39 @@ def test_hooks() -> None:
     assert x.grad.tolist() == [42, 42]
 
 
-@pytest.mark.parametrize("answer", [lambda g: 3, lambda g: g[:1], lambda g: g.double()])
-def test_a_wrong_answer_reaches_no_other_hook(answer: Any) -> None:
-    x, seen = dt.ones(2, requires_grad=True), []
+def narrows(g: Any) -> None:
+    g.data = g.long()
+
+
+def shrinks(g: Any) -> None:
+    g.data = dt.ones(1)
+
+
+def turns(g: Any) -> Any:
+    return g.swapaxes_(0, 1)
+
+
+def moves(g: Any) -> None:
+    g.data = g.to(CUDA_DEVICES[0])
+
+
+WRONG = {
+    "a number": lambda g: 3, "a row": lambda g: g[:1], "a dtype": lambda g: g.double(), "narrows": narrows,
+    "shrinks": shrinks, "turns": turns, "resizes": lambda g: g.resize_(1), "moves": moves,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WRONG)
+@pytest.mark.parametrize("of", ["a leaf", "a result"])
+def test_a_wrong_answer_reaches_nobody(way: str, of: str) -> None:
+    """Whether a hook answers it, or makes it of its argument."""
+    x, seen = dt.ones(2, 3, requires_grad=True), []
     y = x * 2
-    y.register_hook(answer)
-    y.register_hook(lambda g: seen.append(g.shape))
+    hooked = x if of == "a leaf" else y
+    hooked.register_hook(WRONG[way])
+    hooked.register_hook(lambda g: seen.append(g.shape))
     with pytest.raises((TypeError, RuntimeError), match="hook"):
-        y.sum().backward()
+        (y * 1).sum().backward()
     assert not seen and x.grad is None
 
 

@@ -171,7 +171,6 @@ py_node_refresh(PyObject *array)
 
 /* ---------------------------------------------------------------- leaves */
 
-/* Makes array a leaf that wants a gradient, or not. -1 with an exception. */
 static bool
 is_result(const dt_array *x)
 {
@@ -189,6 +188,7 @@ refuse_flag(PyObject *self, bool wants)
     return -1;
 }
 
+/* Makes array a leaf that wants a gradient, or not. -1 with an exception. */
 static int
 set_wants(PyObject *self, bool wants)
 {
@@ -200,7 +200,7 @@ set_wants(PyObject *self, bool wants)
         return 0;
     }
     if (is_result(x)) {
-        return wants ? 0 : refuse_flag(self, wants);
+        return wants ? 0 : refuse_flag(self, false);
     }
     if (wants && !dt_is_float((dt_dtype)x->dtype)) {
         py_refuse_grad(self, "grad-dtype", "requires_grad_",

@@ -11,40 +11,39 @@ failed(dt_error *err)
     return DT_EFRONT;
 }
 
-/* Whether a hook may answer this for the gradient; else an exception. */
+/* Whether found, a hook's answer or what it made of its argument, may stand for the gradient; else an exception. */
 static bool
-may_answer(PyObject *answer, PyObject *gradient)
+may_stand_for(PyObject *found, const dt_array *gradient)
 {
-    if (!py_is_array(answer)) {
-        PyErr_Format(PyExc_TypeError, "hook must return a DeviceArray or None, not %s", Py_TYPE(answer)->tp_name);
+    if (!py_is_array(found)) {
+        PyErr_Format(PyExc_TypeError, "hook must return a DeviceArray or None, not %s", Py_TYPE(found)->tp_name);
         return false;
     }
     dt_error err;
-    if (dt_check_grad("hook", py_array_of(gradient), py_array_of(answer), &err) != DT_OK) {
-        py_raise(py_grad_state_module, &err, &answer, 1);
+    if (dt_check_grad("hook", gradient, py_array_of(found), &err) != DT_OK) {
+        py_raise(py_grad_state_module, &err, &found, 1);
         return false;
     }
     return true;
 }
 
-/* Calls every function of hooks with the array; what one returns takes its place. A new reference, NULL: an exception.
- */
+/* Calls every function of hooks with an array of the gradient; what one returns takes its place. A new reference,
+ * NULL: an exception. */
 static PyObject *
-call_hooks(PyObject *hooks, PyObject *array)
+call_hooks(PyObject *hooks, PyObject *array, const dt_array *gradient)
 {
     const int at = py_engine_pause();
     PyObject *functions = PyDict_Values(hooks);
     array = Py_NewRef(array);
     for (Py_ssize_t i = 0; functions != NULL && array != NULL && i < PyList_GET_SIZE(functions); i++) {
         PyObject *answer = PyObject_CallOneArg(PyList_GET_ITEM(functions, i), array);
-        if (answer != NULL && answer != Py_None && !may_answer(answer, array)) {
+        if (answer == Py_None) { /* it may have changed its argument */
+            Py_SETREF(answer, Py_NewRef(array));
+        }
+        if (answer != NULL && !may_stand_for(answer, gradient)) {
             Py_CLEAR(answer);
         }
-        if (answer == Py_None) {
-            Py_DECREF(answer);
-        } else {
-            Py_SETREF(array, answer);
-        }
+        Py_SETREF(array, answer);
     }
     if (functions == NULL) {
         Py_CLEAR(array);
@@ -90,7 +89,7 @@ py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err)
     }
     dt_array_share(grad, py_array_of(array));
     if (s->hooks != NULL) {
-        PyObject *answer = call_hooks(s->hooks, array);
+        PyObject *answer = call_hooks(s->hooks, array, grad);
         Py_DECREF(array);
         array = answer;
         if (array == NULL) {

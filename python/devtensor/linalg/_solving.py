@@ -313,10 +313,20 @@ def lstsq(A: DeviceArray, B: DeviceArray, rcond: float | None = None, *, driver:
 # ---------------------------------------------------------------- determinants
 
 
+def _hidden(np: Any, a: Any, singular: Any) -> Any:
+    """Matrices whose determinant is no number, though LAPACK finds them singular or NumPy gives an infinity."""
+    return np.isnan(a).any((-2, -1)) | (singular & ~np.isfinite(a).all((-2, -1)))
+
+
 def _det(np: Any, a: Any) -> Any:
-    """LAPACK calls what is not finite singular, too: NumPy gives 0."""
     found = np.linalg.det(a).astype(a.dtype)
-    return np.where((found == 0) & ~np.isfinite(a).all((-2, -1)), a.dtype.type(math.nan), found)
+    return np.where(_hidden(np, a, found == 0), a.dtype.type(math.nan), found)
+
+
+def _slogdet(np: Any, a: Any) -> tuple[Any, Any]:
+    sign, log = np.linalg.slogdet(a)
+    hidden = _hidden(np, a, sign == 0)
+    return np.where(hidden, a.dtype.type(0), sign), np.where(hidden, a.dtype.type(math.nan), log)
 
 
 class _Determinant(Function):
@@ -377,7 +387,7 @@ def det(A: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
 class _Slogdet(Function):
     @staticmethod
     def forward(ctx: Any, A: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
-        sign, log = computed("slogdet", (A,), lambda np, a: tuple(np.linalg.slogdet(a)), "")
+        sign, log = computed("slogdet", (A,), _slogdet, "")
         ctx.save_for_backward(A, log)
         ctx.set_materialize_grads(False)
         return sign, log
@@ -387,13 +397,15 @@ class _Slogdet(Function):
         if gradient is None:
             return None
         A, log = ctx.saved_tensors
-        singular = (log.detach() == -math.inf).unsqueeze(-1).unsqueeze(-1)
-        if not bool(singular.any()):
+        size = log.detach().unsqueeze(-1).unsqueeze(-1)
+        singular, lost = size == -math.inf, size.isnan()
+        if not bool((singular | lost).any()):
             found: DeviceArray = _Inverse.apply(A).mT
-        else:  # there the inverse is that of a determinant of 0
+        else:  # there the inverse is that of a determinant of 0, or none
             one = _C.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-            found = _Inverse.apply(_C.where(singular, one, A)).mT
-            found = _C.where(singular, _cofactors(A.detach()) / 0.0, found)
+            found = _Inverse.apply(_C.where(singular | lost, one, A)).mT
+            found = _C.where(singular, _cofactors(_C.where(singular, A.detach(), one)) / 0.0, found)
+            found = _C.where(lost, math.nan, found)
         return gradient.unsqueeze(-1).unsqueeze(-1) * found
 
 
