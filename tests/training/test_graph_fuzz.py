@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,8 @@ pytest.importorskip("torch")
 import graph_judge
 import graph_programs
 from support import CUDA_DEVICES
+
+import devtensor as dt
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 GRAPHS = int(os.environ.get("DEVTENSOR_GRAPHS", "240"))
@@ -22,6 +25,22 @@ def test_programs_give_what_pytorch_gives(way: str) -> None:
     device, views_in_place = WAYS[way]
     found = [graph_programs.check(7, k, views_in_place, device) for k in range(GRAPHS // len(WAYS))]
     assert not any(found), "\n\n".join(text for text in found if text)
+
+
+@pytest.mark.parametrize("way", ["cpu", "writes to views"])
+def test_wrong_numbers_are_noticed(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In nearly every program: no known difference excuses numbers that it is not about."""
+    device, views_in_place = WAYS[way]
+    numbers = graph_judge.numbers
+
+    def wrong(x: Any) -> Any:
+        found = numbers(x)
+        return found * 1.5 if isinstance(x, dt.DeviceArray) and found.dtype.kind == "f" else found
+
+    monkeypatch.setattr(graph_judge, "numbers", wrong)
+    monkeypatch.setattr(graph_programs, "smaller", lambda program, device: program)
+    noticed = [graph_programs.check(7, k, views_in_place, device) is not None for k in range(40)]
+    assert sum(noticed) >= 36
 
 
 PLANTED = {
