@@ -3,10 +3,10 @@
     python tools/analyse.py                    all of csrc, some minutes
     python tools/analyse.py FILE ...           these files alone, with the notes of each report that is not on the list
 
-The list is analyse_known.txt. An entry has three lines: file and check, the reported line of the source, the reason why
-it is no fault. Entries have no line numbers, so that a change elsewhere in the file leaves them alone. Exit status 1:
-there is a report without an entry, an entry that nothing reports any more, or an error of clang-tidy, such as a
-header that is not found. First it analyses a program that dereferences a null pointer, which it must report.
+The list is analyse_known.txt. An entry has three lines: file, check and function, the reported line of the source, the
+reason why it is no fault. Entries have no line numbers, so that a change elsewhere in the file leaves them alone. Exit
+status 1: there is a report without an entry, an entry that nothing reports any more, or an error of clang-tidy, such as
+a header that is not found. First it analyses a program that dereferences a null pointer, which it must report.
 
 Reports change with the version of clang-tidy, so the extra `dev` names one. Its wheel has the compiler's own headers,
 such as stddef.h; those of the C library are the system's.
@@ -63,10 +63,11 @@ class Key:
 
     file: str
     check: str
+    function: str
     code: str
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.check}\n    {self.code}"
+        return f"{self.file}: {self.check} in {self.function}\n    {self.code}"
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,10 @@ def known(text: str) -> dict[Key, str]:
     entries: dict[Key, str] = {}
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     for head, code, reason in zip(*[iter(lines)] * 3, strict=False):
-        file, _, check = head.partition(": ")
-        key = Key(file, check, code.strip())
-        if head[0] == " " or not check or code[0] != " " or reason[0] != " ":
+        file, _, rest = head.partition(": ")
+        check, _, function = rest.partition(" in ")
+        key = Key(file, check, function, code.strip())
+        if head[0] == " " or not function or code[0] != " " or reason[0] != " ":
             raise SystemExit(f"{KNOWN.name}: no entry of three lines: {head}")
         if key in entries:
             raise SystemExit(f"{KNOWN.name}: twice: {key}")
@@ -92,6 +94,12 @@ def known(text: str) -> dict[Key, str]:
     if len(lines) % 3:
         raise SystemExit(f"{KNOWN.name}: an entry has three lines; the last has fewer")
     return entries
+
+
+def function_of(lines: list[str], number: int) -> str:
+    """The function, or the macro, that the line stands in: its name begins a line."""
+    names = (re.match(r"(?:#define )?(\w+)\(", line) for line in reversed(lines[:number]))
+    return next((name[1] for name in names if name is not None), "no function")
 
 
 def reports(output: str, root: Path = ROOT) -> Iterator[Report]:
@@ -103,10 +111,11 @@ def reports(output: str, root: Path = ROOT) -> Iterator[Report]:
             continue
         path = Path(os.path.normpath(root / found["file"]))
         file = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-        code = path.read_text(encoding="utf-8").splitlines()[int(found["line"]) - 1].strip()
+        lines, number = path.read_text(encoding="utf-8").splitlines(), int(found["line"])
         for check in found["check"].split(","):
             place = f"{file}:{found['line']}:{found['column']}"
-            yield Report(Key(file, check, code), place, found["text"], part[found.end() :].strip("\n"))
+            key = Key(file, check, function_of(lines, number), lines[number - 1].strip())
+            yield Report(key, place, found["text"], part[found.end() :].strip("\n"))
 
 
 def errors(output: str) -> list[str]:

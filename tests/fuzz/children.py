@@ -99,7 +99,7 @@ def child(options: Options, start: int, stop: int) -> None:
     for number in range(WARM):  # so that caches are as large as they get
         judge.run(programs.program("api", "warm", number), "cuda:0")
         state.restore()
-    if stop - start >= 1000:  # some calls import it, and a collection walks all that is not frozen
+    if options.kind == "api":  # some calls import it, and a collection walks all that is not frozen
         with contextlib.suppress(ImportError):
             import torch  # noqa: F401
     gc.collect()

@@ -13,9 +13,9 @@ import analyse
 
 sys.path.pop(0)
 
-CODE = "int k(int *p)\n{\n    p = 0;\n    return *p; /* planted */\n}\n"
+CODE = "int\nk(int *p)\n{\n    p = 0;\n    return *p; /* planted */\n}\n"
 CHECK = "clang-analyzer-core.NullDereference"
-LIST = f"# a comment\n\na/k.c: {CHECK}\n    return *p; /* planted */\n    the reason\n"
+LIST = f"# a comment\n\na/k.c: {CHECK} in k\n    return *p; /* planted */\n    the reason\n"
 
 
 def output(folder: Path) -> str:
@@ -24,15 +24,15 @@ def output(folder: Path) -> str:
     (folder / "a" / "k.c").write_text(CODE)
     path = folder / "b" / ".." / "a" / "k.c"
     report = (
-        f"{path}:4:12: warning: Dereference of null pointer [{CHECK}]\n    4 |     return *p;\n      |  error: no\n"
+        f"{path}:5:12: warning: Dereference of null pointer [{CHECK}]\n    5 |     return *p;\n      |  error: no\n"
     )
-    return f"{report}{path}:3:5: note: Null pointer value stored\n{path}:3:5: warning: odd [bugprone-x,bugprone-y]\n"
+    return f"{report}{path}:4:5: note: Null pointer value stored\n{path}:4:5: warning: odd [bugprone-x,bugprone-y]\n"
 
 
 def test_what_is_printed_is_read(tmp_path: Path) -> None:
     first, *others = analyse.reports(output(tmp_path), tmp_path)
-    assert first.key == analyse.Key("a/k.c", CHECK, "return *p; /* planted */")
-    assert first.place == "a/k.c:4:12" and first.notes.endswith("Null pointer value stored")
+    assert first.key == analyse.Key("a/k.c", CHECK, "k", "return *p; /* planted */")
+    assert first.place == "a/k.c:5:12" and first.notes.endswith("Null pointer value stored")
     assert [r.key.check for r in others] == ["bugprone-x", "bugprone-y"] and {r.key.code for r in others} == {"p = 0;"}
     assert analyse.errors(output(tmp_path)) == []
     failed = ["a.c:1:10: fatal error: 'x.h' file not found", "b.c:2:3: error: no type", "error: exit status 1"]
@@ -45,7 +45,7 @@ def test_a_report_is_on_the_list_or_fails(tmp_path: Path) -> None:
     assert list(entries.values()) == ["the reason"]
     assert analyse.judged(found, entries) == []
     (unknown,) = analyse.judged(found, {})
-    assert unknown.startswith("not on the list: a/k.c:4:12: Dereference of null pointer")
+    assert unknown.startswith("not on the list: a/k.c:5:12: Dereference of null pointer")
     (stale,) = analyse.judged([], entries)
     assert stale.startswith("on the list, but nothing reports it: a/k.c")
     assert analyse.judged([], entries, {"a/other.c"}) == [] and analyse.judged([], entries, {"a/k.c"}) == [stale]
@@ -59,9 +59,18 @@ def test_an_entry_has_three_lines_and_stands_there_once(text: str) -> None:
         analyse.known(text)
 
 
+def test_an_equal_line_of_another_function_is_not_on_the_list(tmp_path: Path) -> None:
+    text = output(tmp_path)
+    (tmp_path / "a" / "k.c").write_text(CODE.replace("k(", "other("))
+    unknown, stale = analyse.judged([next(analyse.reports(text, tmp_path))], analyse.known(LIST))
+    assert unknown.startswith("not on the list") and stale.startswith("on the list, but nothing reports it")
+
+
 def test_what_is_on_the_list_is_in_the_sources() -> None:
     for key in analyse.known(analyse.KNOWN.read_text()):
-        assert key.code in [line.strip() for line in (ROOT / key.file).read_text().splitlines()], key
+        lines = (ROOT / key.file).read_text().splitlines()
+        places = [k for k, line in enumerate(lines, 1) if line.strip() == key.code]
+        assert key.function in [analyse.function_of(lines, k) for k in places], key
 
 
 def test_the_files_and_flags_are_those_of_the_build() -> None:
