@@ -65,6 +65,7 @@ DIFFERENCES = [
     Difference("", "values.*digamma", "PyTorch: the derivative of digamma is right to 5e-10"),
     Difference("", "NotImplementedError.*LAPACK", "LAPACK is of the cpu"),
     Difference("values asked for", "IndexError: index.*take_along_dim", "other rules for shapes"),
+    Difference("", "values.*take_along_dim", "other rules for shapes"),
     Difference("", r"values.*scatter_reduce", "PyTorch: its index is smaller than src"),
     Difference("", r"no error\n.*second time.*needed by function", "attention keeps its operands"),
     Difference("", r"no error\n.*second time.*interpolate", "interpolate keeps its indices and weights"),

@@ -211,7 +211,11 @@ def about(program: Program, name: str) -> list[int]:
         for k in range(len(program.statements)):
             start |= made[k] if used[k] & start else set()
     wanted = set().union(*(sources.get(v, {v}) for v in start))
-    return [k for k in range(len(program.statements)) if made[k] & wanted or (not made[k] and used[k] & wanted)]
+    for _ in range(2):  # a write is also about how its target was made
+        chosen = [k for k in range(len(used)) if made[k] & wanted or (not made[k] and used[k] & wanted)]
+        targets = {written(program.statements[k]) for k in chosen} - {""}
+        wanted |= set().union(*(sources.get(v, {v}) for v in targets))
+    return chosen
 
 
 def overlaps(program: Program, numbers: list[int]) -> bool:
