@@ -39,7 +39,8 @@ dt_region_of(const dt_array *whole, const dt_array *view)
     }
     int n = 0;
     for (int d = 0; d < whole->ndim; d++) { /* by stride, the largest first */
-        int at = whole->shape[d] > 1 && whole->strides[d] != 0 ? n++ : -1; /* 0: expanded, of an array of nothing */
+        /* a stride of 0: expanded, of an array of nothing */
+        int at = whole->shape[d] > 1 && whole->strides[d] != 0 ? n++ : -1;
         for (; at > 0 && whole->strides[order[at - 1]] < whole->strides[d]; at--) {
             order[at] = order[at - 1];
         }
