@@ -343,17 +343,17 @@ class _Determinant(Function):
         size = found.detach().unsqueeze(-1).unsqueeze(-1)
         singular = size == 0
         apart = singular | size.isnan()  # they may have no inverse, and leave the others of a batch theirs
-        if not bool(apart.any()):
-            return scale * _adjugate(A, found)
-        one = _C.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-        others = _adjugate(_C.where(apart, one, A), found)
-        return scale * _C.where(singular, _cofactors(_C.where(singular, A, one)), others)
+        result: DeviceArray = found.unsqueeze(-1).unsqueeze(-1) * _Inverse.apply(_unit_where(apart, A)).mT
+        if bool(singular.any()):
+            result = _C.where(singular, _cofactors(_unit_where(~singular, A)), result)
+        return scale * result
 
 
-def _adjugate(A: DeviceArray, found: DeviceArray) -> DeviceArray:
-    """found * inverse(A).mT, where found is the determinant."""
-    result: DeviceArray = found.unsqueeze(-1).unsqueeze(-1) * _Inverse.apply(A).mT
-    return result
+def _unit_where(chosen: DeviceArray, A: DeviceArray) -> DeviceArray:
+    """A with unit matrices in place of those that are chosen; A itself without any."""
+    if not bool(chosen.any()):
+        return A
+    return _C.where(chosen, _C.eye(A.shape[-1], dtype=A.dtype, device=A.device), A)
 
 
 def _cofactors(A: DeviceArray) -> DeviceArray:
@@ -399,12 +399,10 @@ class _Slogdet(Function):
         A, log = ctx.saved_tensors
         size = log.detach().unsqueeze(-1).unsqueeze(-1)
         singular, lost = size == -math.inf, size.isnan()
-        if not bool((singular | lost).any()):
-            found: DeviceArray = _Inverse.apply(A).mT
-        else:  # there the inverse is that of a determinant of 0, or none
-            one = _C.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-            found = _Inverse.apply(_C.where(singular | lost, one, A)).mT
-            found = _C.where(singular, _cofactors(_C.where(singular, A.detach(), one)) / 0.0, found)
+        found: DeviceArray = _Inverse.apply(_unit_where(singular | lost, A)).mT
+        if bool(singular.any()):  # there the inverse is that of a determinant of 0
+            found = _C.where(singular, _cofactors(_unit_where(~singular, A.detach())) / 0.0, found)
+        if bool(lost.any()):
             found = _C.where(lost, math.nan, found)
         return gradient.unsqueeze(-1).unsqueeze(-1) * found
 

@@ -180,10 +180,10 @@ def refuses_alike(s: Statement, theirs: Exception | None, ours: Exception | None
 
 
 WORDS = re.compile(
-    r"allow_unused|autograd\.grad|block_diag|conv2d|copysign|cosine_similarity|create_graph|cummax|cummin|digamma|elu|expand_as|"
-    r"gelu|hardsigmoid|inner|inputs=|instance_norm|interpolate|kron|linalg\.det|logcumsumexp|matrix_exp|nansum|prelu|"
-    r"prod|register_hook|requires_grad_\(False|retain_grad|scaled_dot_product|scatter_reduce|selu|softshrink|"
-    r"take_along_dim|tensordot|unfold|\.data|\.detach\(\)"
+    r"allow_unused|autograd\.grad|block_diag|conv2d|copysign|cosine_similarity|create_graph|cummax|cummin|digamma|elu|"
+    r"expand_as|gelu|hardsigmoid|inner|inputs=|instance_norm|interpolate|kron|linalg\.det|logcumsumexp|matrix_exp|"
+    r"nansum|prelu|prod|register_hook|requires_grad_\(False|retain_grad|scaled_dot_product|scatter_reduce|selu|"
+    r"softshrink|take_along_dim|tensordot|unfold|\.data|\.detach\(\)"
 )
 WRITE = re.compile(r"(v\d+)(\.\w+_\(|\[.*\] [*+-/]?= | [*+-/]= )")
 VARIABLE = re.compile(r"\bv\d+\b")
