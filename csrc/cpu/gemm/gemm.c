@@ -15,6 +15,8 @@
 #define IN_PLACE_BYTES 2048        /* of a short row: longer ones are packed sooner than read */
 #define FEW_ROWS 6                 /* of c: b is not packed, however long its rows are */
 #define IN_PLACE_CHANNELS 8        /* fewer are not worth an address each */
+#define SET_BYTES 4096             /* apart, rows fall into the same set of the first cache, */
+#define SET_LINES 8                /* which holds lines of so many at least */
 #define B_BYTES ((int64_t)4 << 20) /* of b's panels, a thread */
 #define ALL_BYTES ((int64_t)24 << 20)
 #define SUMS_ROWS 512
@@ -217,21 +219,36 @@ reads_b_in_place(const cpu_gemm_args *g)
            (g->m <= FEW_ROWS || (g->m <= IN_PLACE_ROWS && row <= IN_PLACE_BYTES));
 }
 
+/* Whether the rows of a block, so far apart, take each other's place in the first cache: then to pack them is worth it,
+ * however seldom they are read. */
+static bool
+rows_crowd(const gemm_plan *p, int64_t apart)
+{
+    return p->panel_rows + (p->larger_panels > 0) > SET_LINES && apart * p->itemsize % SET_BYTES == 0;
+}
+
 static void
 choose_a_mode(gemm_plan *p, bool plain)
 {
     const cpu_gemm_args *g = p->g;
+    const struct cpu_conv *conv = g->conv;
+    p->a_mode = GEMM_PACKED;
     if (!plain) {
-        p->a_mode = GEMM_PACKED;
-    } else if (g->conv != NULL) {
-        p->a_mode = g->conv->patches_are_rows && g->conv->x_channel == 1 && g->k >= IN_PLACE_CHANNELS ? GEMM_ANYWHERE
-                                                                                                      : GEMM_PACKED;
-    } else if (g->n / p->grid_columns > IN_PLACE_COLUMNS) {
-        p->a_mode = GEMM_PACKED;
-    } else {
+        return;
+    }
+    if (conv != NULL) {
+        const bool lines = conv->patches_are_rows && conv->x_channel == 1 && g->k >= IN_PLACE_CHANNELS;
+        if (lines && !rows_crowd(p, conv->stride[1] * conv->x_column)) {
+            p->a_mode = GEMM_ANYWHERE;
+        }
+    } else if (g->n / p->grid_columns <= IN_PLACE_COLUMNS) {
         /* so that the second cache has its lines */
         const bool near = g->a_row == 1 && (p->some_channels >= g->k || g->a_column <= IN_PLACE_ROWS);
-        p->a_mode = g->a_column == 1 ? GEMM_ANYWHERE : near ? GEMM_NEIGHBOURS : GEMM_PACKED;
+        if (g->a_column == 1 && !rows_crowd(p, g->a_row)) {
+            p->a_mode = GEMM_ANYWHERE;
+        } else if (g->a_column != 1 && near) {
+            p->a_mode = GEMM_NEIGHBOURS;
+        }
     }
 }
 

@@ -162,6 +162,13 @@ typedef void (*cpu_pool_pairs)(void *out, const void *upper, const void *lower, 
 /* sines[i] = sin(x[i] + quarters * pi/2) where |x[i]| is CPU_TURNS_NEAR or more; the others stay as they are. */
 typedef void (*cpu_sines)(const float *x, float *sines, int64_t n, uint64_t quarters);
 
+/* x ** exponent, for exponents that need no logarithm. */
+#define CPU_POWERS 2
+typedef struct {
+    double exponent;
+    cpu_row f32, f64;
+} cpu_power;
+
 /* The largest magnitude of neighbours; NaN if one is. */
 typedef float (*cpu_magnitude)(const float *x, int64_t n);
 
@@ -191,8 +198,9 @@ typedef struct {
     cpu_row half_signs;        /* its context is a cpu_half_signs */
     cpu_sines sin_wide;
     cpu_magnitude magnitude;
-    cpu_row where[4];    /* for elements of 1, 2, 4, 8 bytes */
-    const cpu_row *move; /* the same */
+    const cpu_power *powers; /* CPU_POWERS of them */
+    cpu_row where[4];        /* for elements of 1, 2, 4, 8 bytes */
+    const cpu_row *move;     /* the same */
     const cpu_row *const *casts;
     const cpu_reduction *const *reductions;
     const cpu_reduced_rows *const *reduced_rows; /* by dtype; NULL for most */

@@ -9,12 +9,17 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple, Protocol
+
+from devtensor import _C
 
 LOCAL, CENTRAL, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
 _END64, _LOCATOR64 = b"PK\6\6", b"PK\6\7"
 _ALIGNMENT = 64
 _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF  # the number stands elsewhere
+_WORTH_A_THREAD = 1 << 16  # bytes
 _DAY = 0x21  # 1980-01-01, so that the same contents make the same file
 
 
@@ -44,8 +49,9 @@ def write(put: Callable[[bytes | memoryview], None], records: Iterable[tuple[str
     at, directory, count = 0, bytearray(), 0
     for name, data in records:
         view = memoryview(data).cast("B")
-        head = _local(name.encode(), view, at)
-        directory += _central(name.encode(), view, at)
+        record = Record(at, view.nbytes, zlib.crc32(view) if view.nbytes else 0)
+        head = _local(name.encode(), record)
+        directory += _central(name.encode(), record)
         count += 1
         put(head)
         if view.nbytes:
@@ -60,26 +66,25 @@ def _wide(*numbers: int) -> bytes:
     return struct.pack(f"<HH{len(over)}Q", 1, 8 * len(over), *over) if over else b""
 
 
-def _local(name: bytes, data: memoryview, at: int) -> bytes:
-    size = data.nbytes
-    extra = _wide(size, size)
-    begins = at + 30 + len(name) + len(extra) + 4
+def _local(name: bytes, record: Record) -> bytes:
+    extra = _wide(record.nbytes, record.nbytes)
+    begins = record.header + 30 + len(name) + len(extra) + 4
     padding = -begins % _ALIGNMENT
     extra += struct.pack("<HH", 0x4246, padding) + b"Z" * padding
-    return _fields(LOCAL, data, extra, name, b"") + name + extra
+    return _fields(LOCAL, record, extra, name, b"") + name + extra
 
 
-def _central(name: bytes, data: memoryview, at: int) -> bytes:
-    extra = _wide(data.nbytes, data.nbytes, at)
-    rest = struct.pack("<HHHII", 0, 0, 0, 0, min(at, _FULL32))
-    return _fields(CENTRAL + struct.pack("<H", 45), data, extra, name, rest) + name + extra
+def _central(name: bytes, record: Record) -> bytes:
+    extra = _wide(record.nbytes, record.nbytes, record.header)
+    rest = struct.pack("<HHHII", 0, 0, 0, 0, min(record.header, _FULL32))
+    return _fields(CENTRAL + struct.pack("<H", 45), record, extra, name, rest) + name + extra
 
 
-def _fields(begin: bytes, data: memoryview, extra: bytes, name: bytes, rest: bytes) -> bytes:
-    size = min(data.nbytes, _FULL32)
+def _fields(begin: bytes, record: Record, extra: bytes, name: bytes, rest: bytes) -> bytes:
+    size = min(record.nbytes, _FULL32)
     version = 45 if size == _FULL32 else 20
-    checksum = zlib.crc32(data) if data.nbytes else 0
-    return begin + struct.pack("<5H3I2H", version, 0, 0, 0, _DAY, checksum, size, size, len(name), len(extra)) + rest
+    sizes = struct.pack("<5H3I2H", version, 0, 0, 0, _DAY, record.checksum, size, size, len(name), len(extra))
+    return begin + sizes + rest
 
 
 def _end(at: int, nbytes: int, count: int) -> bytes:
@@ -163,12 +168,56 @@ def _widened(extra: bytes, *numbers: int) -> list[int]:
     return [next(wide, number) if number == _FULL32 else number for number in numbers]
 
 
-def read(source: Source, name: str, record: Record) -> memoryview:
-    """The bytes of a record. Raises ValueError for what does not lie in the file, and for bytes that have changed."""
-    head = bytes(source.read(record.header, 30))
-    if head[:4] != LOCAL:
-        raise ValueError(f"its record {name!r} is not where it should be")
-    data = source.read(record.header + 30 + sum(struct.unpack_from("<2H", head, 26)), record.nbytes)
-    if not source.mapped and zlib.crc32(data) != record.checksum:
+class Reader:
+    """Reads records, and finds out whether their bytes are as they were written. If there may be a second thread, it
+    looks at every other large record: what was read is worth nothing until the reader is left without an error.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.helper: Thread | None = None
+        self.waiting: SimpleQueue[tuple[str, Record, memoryview] | None] = SimpleQueue()
+        self.error: ValueError | None = None
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self.helper is not None:
+            self.waiting.put(None)
+            self.helper.join()
+        if error is None and self.error is not None:
+            raise self.error
+
+    def read(self, name: str, record: Record, later: bool = False) -> memoryview:
+        """The bytes of a record. Raises ValueError for what does not lie in the file, and for bytes that have changed:
+        `later`, of a large record, maybe when the reader is left.
+        """
+        head = bytes(self.source.read(record.header, 30))
+        if head[:4] != LOCAL:
+            raise ValueError(f"its record {name!r} is not where it should be")
+        data = self.source.read(record.header + 30 + sum(struct.unpack_from("<2H", head, 26)), record.nbytes)
+        if not self.source.mapped and not (later and self._is_given_away(name, record, data)):
+            _check(name, record, data)
+        return data
+
+    def _is_given_away(self, name: str, record: Record, data: memoryview) -> bool:
+        if record.nbytes < _WORTH_A_THREAD or not self.waiting.empty() or _C.get_num_threads() == 1:
+            return False
+        if self.helper is None:
+            self.helper = Thread(target=self._help, daemon=True)
+            self.helper.start()
+        self.waiting.put((name, record, data))
+        return True
+
+    def _help(self) -> None:
+        while (given := self.waiting.get()) is not None:
+            try:
+                _check(*given)
+            except ValueError as error:
+                self.error = self.error or error
+
+
+def _check(name: str, record: Record, data: memoryview) -> None:
+    if zlib.crc32(data) != record.checksum:
         raise ValueError(f"the bytes of its record {name!r} have changed since they were written")
-    return data

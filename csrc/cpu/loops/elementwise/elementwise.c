@@ -278,46 +278,11 @@ is_number(const dt_array *x, double value)
     return x->storage == NULL && dt_scalar_load((dt_dtype)x->dtype, x->immediate).f == value;
 }
 
-/* Powers that need no logarithm, as pow has them at the ends too: what stands here is never further from the true value
- * than a power of floats is. */
-#define POWER_ROW(name, T, suffix, expr)                                                                               \
-    static void power_##name##suffix(char *const *data, const int64_t *strides, int64_t n, const void *ctx)            \
-    {                                                                                                                  \
-        T *out = (T *)(void *)data[0];                                                                                 \
-        const T *in = (const T *)(const void *)data[1];                                                                \
-        (void)ctx;                                                                                                     \
-        if (strides[0] == 1 && strides[1] == 1) {                                                                      \
-            CPU_INDEPENDENT                                                                                            \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                const T x = in[i];                                                                                     \
-                out[i] = (expr);                                                                                       \
-            }                                                                                                          \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            const T x = in[i * strides[1]];                                                                            \
-            out[i * strides[0]] = (expr);                                                                              \
-        }                                                                                                              \
-    }
-POWER_ROW(cube, float, _f32, x *x *x)
-POWER_ROW(cube, double, _f64, x *x *x)
-POWER_ROW(inverse, float, _f32, 1 / x)
-POWER_ROW(inverse, double, _f64, 1 / x)
-POWER_ROW(root, float, _f32, x == 0 ? 0 : x == -INFINITY ? INFINITY : sqrtf(x))
-POWER_ROW(root, double, _f64, x == 0 ? 0 : x == -(double)INFINITY ? (double)INFINITY : sqrt(x))
-
-typedef struct {
-    double exponent;
-    cpu_row f32, f64;
-} power_rows;
-
-static const power_rows *
+static const cpu_power *
 known_power(const dt_array *exponent)
 {
-    static const power_rows known[] = {{3, power_cube_f32, power_cube_f64},
-                                       {-1, power_inverse_f32, power_inverse_f64},
-                                       {0.5, power_root_f32, power_root_f64}};
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+    const cpu_power *known = cpu_loops_here()->powers;
+    for (int i = 0; i < CPU_POWERS; i++) {
         if (is_number(exponent, known[i].exponent)) {
             return &known[i];
         }
@@ -328,10 +293,12 @@ known_power(const dt_array *exponent)
 static dt_status
 power_of_number(dt_dtype taken, const dt_params *params, const dt_array *const *arrays, dt_error *err)
 {
-    if (is_number(arrays[2], 2)) {
-        return cpu_unary(DT_UNARY_square, params, arrays[1], (dt_array *)(uintptr_t)arrays[0], err);
+    const bool floats = dt_is_float(taken);
+    if (is_number(arrays[2], 2) || (floats && is_number(arrays[2], -1))) {
+        const dt_unary_op op = is_number(arrays[2], 2) ? DT_UNARY_square : DT_UNARY_reciprocal;
+        return cpu_unary(op, params, arrays[1], (dt_array *)(uintptr_t)arrays[0], err);
     }
-    const power_rows *known = dt_is_float(taken) ? known_power(arrays[2]) : NULL;
+    const cpu_power *known = floats ? known_power(arrays[2]) : NULL;
     if (known != NULL) {
         return run_row(taken == DT_FLOAT32 ? known->f32 : known->f64, taken, NULL, 1, arrays);
     }
