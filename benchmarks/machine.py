@@ -4,6 +4,7 @@ import ctypes
 import datetime
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +21,23 @@ def cpu():
             flags = set(value.split())
             break
     return model, flags
+
+
+def family():
+    """What tells the cores of one name apart; "" elsewhere than on x86."""
+    text = Path("/proc/cpuinfo").read_text()
+    numbers = [re.search(rf"^{key}\s*: (\d+)$", text, re.MULTILINE) for key in ("cpu family", "model")]
+    return "family {}, model {}".format(*(found[1] for found in numbers)) if all(numbers) else ""
+
+
+def caches():
+    """{level: size} of one core, without those of instructions; empty where the system does not say."""
+    found = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = (folder.joinpath(name).read_text().strip() for name in ("level", "type", "size"))
+        if kind != "Instruction":
+            found[f"L{level}"] = size
+    return found
 
 
 def instruction_set(flags):
@@ -71,6 +89,8 @@ def describe(libs, threads, options):
     out = {
         "date": datetime.date.today().isoformat(),
         "cpu": model,
+        "family": family(),
+        "caches": caches(),
         "cores": len(os.sched_getaffinity(0)),
         "instruction_set": instruction_set(flags),
         "threads": threads,

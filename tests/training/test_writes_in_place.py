@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -155,6 +156,44 @@ def test_hooks_and_retained_gradients_see_the_write() -> None:
     (v * 2).sum().backward()
     assert seen == [[2, 2]] and v.grad is not None and v.grad.tolist() == [2, 2]
     assert x.grad is not None and x.grad.tolist() == [6, 6, 0]
+
+
+USES: dict[str, Callable[[dt.DeviceArray, dt.DeviceArray], dt.DeviceArray]] = {  # ones: of the shape of a
+    "an operator": lambda a, ones: a + 1,
+    "maximum": lambda a, ones: dt.maximum(a, a),
+    "a function of arrays": lambda a, ones: dt.atan2(ones, a),
+    "a number to a power": lambda a, ones: dt.pow(2, a),
+    "limits": lambda a, ones: ones.clamp(max=a),
+    "elements": lambda a, ones: a[dt.tensor([0, 1], device=a.device)],
+    "elements by a list": lambda a, ones: a[[0, 1], 1:],
+    "elements by a mask": lambda a, ones: a[ones > 0],
+    "another dtype": lambda a, ones: a.to(dt.float64),
+    "another layout": lambda a, ones: a.t().contiguous(),
+    "a value to write": lambda a, ones: ones.copy_(a),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_hook_that_comes_after_the_use(use: str, device: str) -> None:
+    """An operand that was written by way of a view takes its new node before the op does."""
+    x, seen = dt.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True), []
+    a = dt.zeros(3, 3, device=device)
+    a.diagonal().copy_(x)
+    y = USES[use](a, dt.ones(3, 3, device=device))
+    a.register_hook(lambda gradient: seen.append(gradient.clone()))
+    y.sum().backward()
+    assert len(seen) == 1 and (seen[0].diagonal() == x.grad).all()
+
+
+def test_what_was_detached_takes_a_copy_of_what_it_was() -> None:
+    w = dt.ones(2, requires_grad=True)
+    y = w * 2
+    for source, wanted in ((w, [1, 1]), (y, [2, 2])):
+        detached, w.grad = source.detach(), None
+        detached.copy_(source)
+        detached.sum().backward(retain_graph=True)
+        assert w.grad.tolist() == wanted
 
 
 def test_detach_in_place_ends_it() -> None:

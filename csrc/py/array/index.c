@@ -318,9 +318,27 @@ get_selected(PyObject *self, const char *op, const selection *s)
     return py_finish(result, status, &err, operands, 2);
 }
 
+/* Whether an index has arrays, or lists of places: what it gives is a copy. */
+static bool
+has_places(PyObject *index)
+{
+    const Py_ssize_t n = PyTuple_Check(index) ? PyTuple_GET_SIZE(index) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_Check(index) ? PyTuple_GET_ITEM(index, i) : index;
+        if (py_is_array(item) || is_list(item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A view goes by what was written to its part alone, so self need not know it. */
 static PyObject *
 subscript(PyObject *self, PyObject *index)
 {
+    if (has_places(index) && py_operand(self) == NULL) {
+        return NULL;
+    }
     selection s;
     PyObject *result = NULL;
     if (resolve(self, "getitem", index, &s) == 0) {

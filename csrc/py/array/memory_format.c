@@ -118,8 +118,12 @@ check_rank(const char *op, const dt_array *x, py_format format)
 PyObject *
 py_in_format(PyObject *x, const char *op, py_format format)
 {
-    const dt_array *array = x == NULL ? NULL : py_array_of(x);
-    if (x == NULL || (format <= PY_ROW_MAJOR && lies(array, format))) {
+    const dt_array *array = x == NULL ? NULL : py_operand(x);
+    if (array == NULL) {
+        Py_XDECREF(x);
+        return NULL;
+    }
+    if (format <= PY_ROW_MAJOR && lies(array, format)) {
         return x;
     }
     PyObject *result = NULL;

@@ -33,7 +33,10 @@ narrower(dt_dtype a, dt_dtype b)
 static DT_NOINLINE PyObject *
 move(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool non_blocking)
 {
-    const dt_array *x = py_array_of(self);
+    const dt_array *x = py_operand(self);
+    if (x == NULL) {
+        return NULL;
+    }
     if (non_blocking && !py_on_device(x) &&
         warn_synchronous(x, false, narrower((dt_dtype)x->dtype, dtype), action) < 0) {
         return NULL;
@@ -52,7 +55,10 @@ move(PyObject *self, const char *action, dt_device device, dt_dtype dtype, bool 
 static PyObject *
 cast(PyObject *self, const char *action, dt_dtype dtype)
 {
-    const dt_array *x = py_array_of(self);
+    const dt_array *x = py_operand(self);
+    if (x == NULL) {
+        return NULL;
+    }
     PY_RETURN_OF(self, py_array_new(Py_TYPE(self), action), py_is_large(x), dt_cast(x, dtype, out, &err));
 }
 
@@ -301,7 +307,11 @@ py_fill_(PY_PARAMS)
     dt_error err;
     dt_status status;
     if (py_is_array(a.v[1]) && py_array_of(a.v[1])->ndim == 0) {
-        PY_CALL(py_is_large(x), status, dt_copy_into("fill_", x, "value", py_array_of(a.v[1]), false, false, &err));
+        const dt_array *number = py_operand(a.v[1]);
+        if (number == NULL) {
+            return NULL;
+        }
+        PY_CALL(py_is_large(x), status, dt_copy_into("fill_", x, "value", number, false, false, &err));
     } else if (!py_given(a.v[1])) {
         py_arg_wrong(&a, 1, "a number");
         return NULL;

@@ -18,8 +18,8 @@ parse_operand(const py_args *a, int i, operand *out)
     PyObject *object = a->v[i];
     out->array = NULL;
     if (py_is_array(object)) {
-        out->array = py_array_of(object);
-        return 0;
+        out->array = py_operand(object);
+        return out->array == NULL ? -1 : 0;
     }
     int rc = py_scalar(object, &out->scalar);
     if (rc == 0) {

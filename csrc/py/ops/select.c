@@ -331,8 +331,9 @@ fill(const py_args *a, bool in_place)
 {
     dt_scalar scalar = {0};
     const dt_array *x = py_arg_array(a, 0), *mask = x == NULL ? NULL : py_arg_array(a, 1);
-    const dt_array *value = mask != NULL && py_is_array(a->v[2]) ? py_array_of(a->v[2]) : NULL;
-    if (mask == NULL || (value == NULL && py_arg_scalar(a, 2, &scalar) < 0)) {
+    const bool has_value = mask != NULL && py_is_array(a->v[2]);
+    const dt_array *value = has_value ? py_operand(a->v[2]) : NULL;
+    if (mask == NULL || (value == NULL && (has_value || py_arg_scalar(a, 2, &scalar) < 0))) {
         return NULL;
     }
     PY_RETURN(a, in_place ? Py_NewRef(a->v[0]) : py_array_new(a->type, a->op), py_is_large(x),

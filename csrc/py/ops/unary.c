@@ -121,8 +121,8 @@ parse_bound(const py_args *a, int i, dt_bound *out)
     }
     out->given = true;
     if (py_is_array(a->v[i])) {
-        out->array = py_array_of(a->v[i]);
-        return 0;
+        out->array = py_operand(a->v[i]);
+        return out->array == NULL ? -1 : 0;
     }
     int rc = py_scalar(a->v[i], &out->scalar);
     return rc == 0 ? py_arg_wrong(a, i, "a number or DeviceArray") : rc < 0 ? -1 : 0;
