@@ -31,12 +31,13 @@ def family():
 
 
 def caches():
-    """{level: size} of one core, without those of instructions; empty where the system does not say."""
+    """{level: size} of what one core has or shares, but for instructions; empty where the system does not say."""
     found = {}
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        level, kind, size = (folder.joinpath(name).read_text().strip() for name in ("level", "type", "size"))
-        if kind != "Instruction":
-            found[f"L{level}"] = size
+        files = [folder / name for name in ("level", "type", "size")]
+        if all(file.exists() for file in files):
+            level, kind, size = (file.read_text().strip() for file in files)
+            found |= {f"L{level}": size} if kind != "Instruction" else {}
     return found
 
 

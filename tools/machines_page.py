@@ -50,7 +50,8 @@ no such rows.
 ## Where a peer is ahead
 
 Rows in which PyTorch or NumPy was ahead by 5 % or more in at least half of the records that have the row, and in two at
-least: the smaller of both ratios, the worst row first. The causes are in the [performance notes](performance-notes.md).
+least: the smaller of both ratios, the worst row first. Most causes are in the
+[performance notes](performance-notes.md).
 
 {behind}
 """

@@ -9,7 +9,6 @@ import pickle
 import random
 import re
 import struct
-import threading
 import time
 import tracemalloc
 import zipfile
@@ -402,24 +401,6 @@ def test_mutated_files(new: bool) -> None:
         assert outcome in ("read", "refused"), (number, outcome)
         outcomes[outcome] += 1
     assert outcomes["refused"] > 1000
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("damaged", range(4))
-def test_large_records_that_have_changed(threads: int, damaged: int) -> None:
-    """Whichever thread looks at them."""
-    before, numel = dt.get_num_threads(), archive._WORTH_A_THREAD
-    state = {f"layer{i}": dt.full((numel,), i + 1, dtype=dt.uint8) for i in range(4)}
-    data = bytearray(saved(state))
-    dt.set_num_threads(threads)
-    try:
-        assert all((value == state[name]).all() for name, value in loaded(bytes(data)).items())
-        data[data.index(bytes([damaged + 1]) * numel) + numel // 2] ^= 1
-        with pytest.raises(RuntimeError, match=rf"record 'archive/data/{damaged}' have changed since"):
-            loaded(bytes(data))
-    finally:
-        dt.set_num_threads(before)
-    assert threading.active_count() == 1
 
 
 def sealed(data: bytes) -> bytes:

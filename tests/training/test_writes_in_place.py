@@ -167,6 +167,7 @@ USES: dict[str, Callable[[dt.DeviceArray, dt.DeviceArray], dt.DeviceArray]] = { 
     "elements": lambda a, ones: a[dt.tensor([0, 1], device=a.device)],
     "elements by a list": lambda a, ones: a[[0, 1], 1:],
     "elements by a mask": lambda a, ones: a[ones > 0],
+    "elements by a range": lambda a, ones: a[:, range(2)],
     "another dtype": lambda a, ones: a.to(dt.float64),
     "another layout": lambda a, ones: a.t().contiguous(),
     "a value to write": lambda a, ones: ones.copy_(a),
@@ -194,6 +195,9 @@ def test_what_was_detached_takes_a_copy_of_what_it_was() -> None:
         detached.copy_(source)
         detached.sum().backward(retain_graph=True)
         assert w.grad.tolist() == wanted
+        part = source.detach()
+        part[:] = source  # by way of a view: nothing is written, nothing recorded
+        assert not part.requires_grad
 
 
 def test_detach_in_place_ends_it() -> None:

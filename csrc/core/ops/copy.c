@@ -71,7 +71,8 @@ dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *sr
              dt_error *err)
 {
     const unsigned flags = dst->node == NULL ? 0 : dst->node->flags;
-    const bool joins = (flags & DT_NODE_APART) && dt_wants_grad(src); /* what was detached takes the history of src */
+    const bool detached = (flags & (DT_NODE_APART | DT_NODE_CUT)) == DT_NODE_APART; /* and no view of that */
+    const bool joins = detached && dt_wants_grad(src);
     if (dt_array_is_same_view(dst, src) && !(flags & DT_NODE_WANTS) && !joins) {
         return dt_check_writable(op, "input", dst, err); /* x[i] += y ends with x[i] = x[i] */
     }

@@ -15,8 +15,8 @@
 #define IN_PLACE_BYTES 2048        /* of a short row: longer ones are packed sooner than read */
 #define FEW_ROWS 6                 /* of c: b is not packed, however long its rows are */
 #define IN_PLACE_CHANNELS 8        /* fewer are not worth an address each */
-#define SET_BYTES 4096             /* apart, rows fall into the same set of the first cache, */
-#define SET_LINES 8                /* which holds lines of so many at least */
+#define SET_BYTES 4096             /* rows so far apart have their lines in one set of the first cache */
+#define SET_LINES 8                /* that one set has, on the machine with the fewest */
 #define B_BYTES ((int64_t)4 << 20) /* of b's panels, a thread */
 #define ALL_BYTES ((int64_t)24 << 20)
 #define SUMS_ROWS 512
@@ -224,7 +224,7 @@ reads_b_in_place(const cpu_gemm_args *g)
 static bool
 rows_crowd(const gemm_plan *p, int64_t apart)
 {
-    return p->panel_rows + (p->larger_panels > 0) > SET_LINES && apart * p->itemsize % SET_BYTES == 0;
+    return p->panel_rows + (p->larger_panels > 0) > SET_LINES && apart != 0 && apart * p->itemsize % SET_BYTES == 0;
 }
 
 static void

@@ -318,25 +318,25 @@ get_selected(PyObject *self, const char *op, const selection *s)
     return py_finish(result, status, &err, operands, 2);
 }
 
-/* Whether an index has arrays, or lists of places: what it gives is a copy. */
+/* Whether an index has arrays, or what becomes one: what it gives is a copy. */
 static bool
-has_places(PyObject *index)
+has_places(PyObject *self, PyObject *index)
 {
     const Py_ssize_t n = PyTuple_Check(index) ? PyTuple_GET_SIZE(index) : 1;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PyTuple_Check(index) ? PyTuple_GET_ITEM(index, i) : index;
-        if (py_is_array(item) || is_list(item)) {
+        if (py_is_array(item) || becomes_array(self, item)) {
             return true;
         }
     }
     return false;
 }
 
-/* A view goes by what was written to its part alone, so self need not know it. */
+/* A view goes by what was written to its part alone, not by way of self, whose hooks do not see it. */
 static PyObject *
 subscript(PyObject *self, PyObject *index)
 {
-    if (has_places(index) && py_operand(self) == NULL) {
+    if (has_places(self, index) && py_operand(self) == NULL) {
         return NULL;
     }
     selection s;

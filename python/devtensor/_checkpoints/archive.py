@@ -9,17 +9,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterable
-from queue import SimpleQueue
-from threading import Thread
-from typing import Any, NamedTuple, Protocol
-
-from devtensor import _C
+from typing import NamedTuple, Protocol
 
 LOCAL, CENTRAL, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
 _END64, _LOCATOR64 = b"PK\6\6", b"PK\6\7"
 _ALIGNMENT = 64
 _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF  # the number stands elsewhere
-_WORTH_A_THREAD = 1 << 16  # bytes
 _DAY = 0x21  # 1980-01-01, so that the same contents make the same file
 
 
@@ -168,56 +163,12 @@ def _widened(extra: bytes, *numbers: int) -> list[int]:
     return [next(wide, number) if number == _FULL32 else number for number in numbers]
 
 
-class Reader:
-    """Reads records, and finds out whether their bytes are as they were written. If there may be a second thread, it
-    looks at every other large record: what was read is worth nothing until the reader is left without an error.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.helper: Thread | None = None
-        self.waiting: SimpleQueue[tuple[str, Record, memoryview] | None] = SimpleQueue()
-        self.error: ValueError | None = None
-
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if self.helper is not None:
-            self.waiting.put(None)
-            self.helper.join()
-        if error is None and self.error is not None:
-            raise self.error
-
-    def read(self, name: str, record: Record, later: bool = False) -> memoryview:
-        """The bytes of a record. Raises ValueError for what does not lie in the file, and for bytes that have changed:
-        `later`, of a large record, maybe when the reader is left.
-        """
-        head = bytes(self.source.read(record.header, 30))
-        if head[:4] != LOCAL:
-            raise ValueError(f"its record {name!r} is not where it should be")
-        data = self.source.read(record.header + 30 + sum(struct.unpack_from("<2H", head, 26)), record.nbytes)
-        if not self.source.mapped and not (later and self._is_given_away(name, record, data)):
-            _check(name, record, data)
-        return data
-
-    def _is_given_away(self, name: str, record: Record, data: memoryview) -> bool:
-        if record.nbytes < _WORTH_A_THREAD or not self.waiting.empty() or _C.get_num_threads() == 1:
-            return False
-        if self.helper is None:
-            self.helper = Thread(target=self._help, daemon=True)
-            self.helper.start()
-        self.waiting.put((name, record, data))
-        return True
-
-    def _help(self) -> None:
-        while (given := self.waiting.get()) is not None:
-            try:
-                _check(*given)
-            except ValueError as error:
-                self.error = self.error or error
-
-
-def _check(name: str, record: Record, data: memoryview) -> None:
-    if zlib.crc32(data) != record.checksum:
+def read(source: Source, name: str, record: Record) -> memoryview:
+    """The bytes of a record. Raises ValueError for what does not lie in the file, and for bytes that have changed."""
+    head = bytes(source.read(record.header, 30))
+    if head[:4] != LOCAL:
+        raise ValueError(f"its record {name!r} is not where it should be")
+    data = source.read(record.header + 30 + sum(struct.unpack_from("<2H", head, 26)), record.nbytes)
+    if not source.mapped and zlib.crc32(data) != record.checksum:
         raise ValueError(f"the bytes of its record {name!r} have changed since they were written")
+    return data

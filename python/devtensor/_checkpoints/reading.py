@@ -92,20 +92,16 @@ class _Storages:
 
 class _Zipped:
     def __init__(self, source: Source, move: Mover, encoding: str) -> None:
-        self.reader, self.move, self.encoding = archive.Reader(source), move, encoding
+        self.source, self.move, self.encoding = source, move, encoding
         self.records = archive.directory(source)
         self.folder = _folder(self.records)
 
     def load(self) -> Any:
-        with self.reader:
-            return self._load()
-
-    def _load(self) -> Any:
         order = f"{self.folder}/byteorder"
-        if order in self.records and bytes(self.reader.read(order, self.records[order])) != b"little":
+        if order in self.records and bytes(archive.read(self.source, order, self.records[order])) != b"little":
             raise ValueError("its numbers are in the byte order of another machine")
         name = f"{self.folder}/data.pkl"
-        data = bytes(self.reader.read(name, self.records[name]))
+        data = bytes(archive.read(self.source, name, self.records[name]))
         storages = _Storages(self._bytes_of, self.move)
 
         def storage(identity: Any) -> Memory:
@@ -120,7 +116,7 @@ class _Zipped:
             raise ValueError(f"it has no record {name!r}")
         if record.nbytes != nbytes:
             raise ValueError(f"its storage {key!r} should have {nbytes} bytes and has {record.nbytes}")
-        return self.reader.read(name, record, later=True)
+        return archive.read(self.source, name, record)
 
 
 def _folder(records: dict[str, Record]) -> str:
