@@ -20,7 +20,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 TARGET = ROOT / "docs" / "machines.md"
 PEERS = ("torch", "numpy")
 BEHIND = 0.95
-# Records do not say which cores "AMD EPYC" stands for.
+# Records up to these do not say which cores "AMD EPYC" stands for.
 RECORDS = {
     "2026-11-22-amd-epyc-avx2-1t": "Zen 3",
     "2026-11-27-amd-epyc-avx-512-1t": "Zen 4",

@@ -336,7 +336,7 @@ has_places(PyObject *self, PyObject *index)
 static PyObject *
 subscript(PyObject *self, PyObject *index)
 {
-    if (has_places(self, index) && py_operand(self) == NULL) {
+    if (dt_has_history(py_array_of(self)) && has_places(self, index) && py_operand(self) == NULL) {
         return NULL;
     }
     selection s;

@@ -293,9 +293,9 @@ known_power(const dt_array *exponent)
 static dt_status
 power_of_number(dt_dtype taken, const dt_params *params, const dt_array *const *arrays, dt_error *err)
 {
-    const bool floats = dt_is_float(taken);
-    if (is_number(arrays[2], 2) || (floats && is_number(arrays[2], -1))) {
-        const dt_unary_op op = is_number(arrays[2], 2) ? DT_UNARY_square : DT_UNARY_reciprocal;
+    const bool floats = dt_is_float(taken), square = is_number(arrays[2], 2);
+    if (square || (floats && is_number(arrays[2], -1))) {
+        const dt_unary_op op = square ? DT_UNARY_square : DT_UNARY_reciprocal;
         return cpu_unary(op, params, arrays[1], (dt_array *)(uintptr_t)arrays[0], err);
     }
     const cpu_power *known = floats ? known_power(arrays[2]) : NULL;
