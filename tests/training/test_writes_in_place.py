@@ -195,9 +195,39 @@ def test_what_was_detached_takes_a_copy_of_what_it_was() -> None:
         detached.copy_(source)
         detached.sum().backward(retain_graph=True)
         assert w.grad.tolist() == wanted
-        part = source.detach()
-        part[:] = source  # by way of a view: nothing is written, nothing recorded
-        assert not part.requires_grad
+
+
+INDICES: dict[str, Any] = {"all": slice(None), "...": ..., "nothing": (), "a part": slice(0, 2), "new": None, "list": [0, 2]}
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_was_detached_takes_a_write_to_its_elements(index: str, device: str) -> None:
+    """It is recorded as copy_ is, and the array that it came from has the values but not the gradient."""
+    w = dt.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    value = dt.tensor([4.0, 5.0, 6.0], device=device, requires_grad=True)
+    y = w * 2
+    detached = y.detach()
+    place = INDICES[index]
+    detached[place] = value[place]
+    wanted = dt.zeros(3, device=device)
+    wanted[place] = value.detach()[place]
+    (detached * detached).sum().backward(retain_graph=True)
+    assert value.grad is not None and value.grad.tolist() == (2 * wanted).tolist()
+    assert w.grad is None and y.tolist() == detached.tolist()
+    detached[:] = y  # once more, what it is
+    (detached * 3).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [6, 6, 6]
+
+
+def test_all_that_is_overwritten_is_in_no_gradient() -> None:
+    """x[:] = y is x.copy_(y): of the old content not even a zero times infinity is left."""
+    x = dt.tensor([0.0, 2.0], requires_grad=True)
+    y = x * 1
+    y[:] = x.detach()
+    (first,) = dt.autograd.grad((x * y.reciprocal()).sum(), x, create_graph=True)
+    (second,) = dt.autograd.grad(first.sum(), x)
+    assert first.tolist() == [float("inf"), 0.5] and second.tolist() == [0, 0]
 
 
 def test_detach_in_place_ends_it() -> None:

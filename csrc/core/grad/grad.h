@@ -212,6 +212,12 @@ dt_has_history(const dt_array *a)
 
 /* Whether other arrays see the memory of x. */
 bool dt_is_shared(const dt_array *x);
+/* Whether x is what detach() gave, and no view of that. */
+static inline bool
+dt_is_detached(const dt_array *x)
+{
+    return x->node != NULL && (x->node->flags & (DT_NODE_APART | DT_NODE_CUT)) == DT_NODE_APART;
+}
 /* Whether the node of x is older than a write through another array over its memory. */
 bool dt_is_stale(const dt_array *x);
 /* The node of x as it is now; *out stays as it is where that of x is not stale. */

@@ -70,10 +70,9 @@ dt_status
 dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *src, bool across, bool non_blocking,
              dt_error *err)
 {
-    const unsigned flags = dst->node == NULL ? 0 : dst->node->flags;
-    const bool detached = (flags & (DT_NODE_APART | DT_NODE_CUT)) == DT_NODE_APART; /* and no view of that */
-    const bool joins = detached && dt_wants_grad(src);
-    if (dt_array_is_same_view(dst, src) && !(flags & DT_NODE_WANTS) && !joins) {
+    const bool is_leaf = dst->node != NULL && (dst->node->flags & DT_NODE_WANTS);
+    const bool joins = dt_is_detached(dst) && dt_wants_grad(src);
+    if (dt_array_is_same_view(dst, src) && !is_leaf && !joins) {
         return dt_check_writable(op, "input", dst, err); /* x[i] += y ends with x[i] = x[i] */
     }
     DT_RECORD(DT_GRAD_copy_, DT_NO_PARAMS, dst, dt_copy_into(op, dst, name, src, across, non_blocking, err), dst, src);

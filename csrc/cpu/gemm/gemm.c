@@ -72,7 +72,8 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
     const cpu_gemm_args *g = p->g;
     _Alignas(64) char own[GEMM_MAX_ROWS * GEMM_MAX_COLUMNS * sizeof(float)];
     const int64_t width = kernel->columns, first = gemm_row_of(p, begin), step = s->depth * p->size;
-    const bool in_c = p->c_holds_sums && b->columns == width, finish = s->last && (!p->finished || !in_c);
+    const bool in_c = p->c_holds_sums && b->columns == width, biased = in_c && p->adds_bias;
+    const bool finish = s->last && !biased && (!p->finished || !in_c);
     const gemm_run *runs = p->a_mode == GEMM_ANYWHERE ? kernel->anywhere
                            : b->columns <= width / 2  ? kernel->narrow
                                                       : kernel->packed;
@@ -82,9 +83,10 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
         .b = b->b,
         .b_step = b->b_step,
         .a_step = g->a_column,
-        .from_row = in_c ? g->c_row : width,
+        .from_row = biased ? g->bias_row : in_c ? g->c_row : width,
         .to_row = in_c && !finish ? g->c_row : width,
     };
+    const char *bias = biased ? (const char *)g->bias + b->column * p->itemsize : NULL;
     char *tile = own, *c = (char *)g->c + (first * g->c_row + b->column * g->c_column) * p->itemsize;
     int64_t tile_step = 0, ahead = width * step, ahead_end = p->kept_b && b->index + 1 < s->end_b ? 2 * ahead : ahead;
     const int64_t ahead_step = CPU_CEIL_DIV(ahead, (end - begin) * CACHE_LINE) * CACHE_LINE;
@@ -104,7 +106,9 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
             run.a_step = rows;
         }
         char *place = in_c ? c : tile;
-        run.from = s->first && !(p->adds_to_c && in_c) ? NULL : place;
+        run.from = biased                                  ? bias + row * g->bias_row * p->itemsize
+                   : s->first && !(p->adds_to_c && in_c) ? NULL
+                                                         : place;
         run.to = finish ? tile : place;
         for (int64_t stop = CPU_MIN(ahead + ahead_step, ahead_end); ahead < stop; ahead += CACHE_LINE) {
             __builtin_prefetch(b->b + ahead, 0, 2);
@@ -321,6 +325,7 @@ run_plan(const cpu_gemm_args *g, dt_error *err)
     const bool whole = p.taps == p.some_taps && p.some_channels >= g->k; /* sums, of one stretch */
     p.adds_to_c = g->beta == 1 && whole && p.finished;
     p.c_holds_sums = plain && (g->beta == 0 || p.adds_to_c) && (g->c_column == 1 || g->n == 1);
+    p.adds_bias = g->bias != NULL && g->bias_column == 1 && g->alpha == 1 && g->beta == 0 && whole && !g->activation;
     int64_t work = g->m * g->n * CPU_MAX(g->k * p.taps, 1);
     choose_grid(&p, CPU_MAX(CPU_MIN(work / THREAD_WORK, cpu_num_threads()), 1));
     choose_a_mode(&p, plain);

@@ -384,12 +384,13 @@ typedef struct {
 static dt_status
 assign(PyObject *self, const writer *w, selection *s, const dt_array *value, const dt_scalar *scalar, dt_error *err)
 {
-    const dt_array *x = py_array_of(self);
+    dt_array *x = py_array_of(self);
     if (s->n > 0) {
         return dt_index_set(w->op, x, &s->view, s->n, s->selectors, w->wraps, value, scalar, err);
     }
-    return value != NULL ? dt_copy_into(w->op, &s->view, "value", value, false, false, err)
-                         : dt_fill(w->op, &s->view, scalar, err);
+    dt_array *part = s->view.storage != NULL ? &s->view : x;
+    return value != NULL ? dt_copy_into(w->op, part, "value", value, false, false, err)
+                         : dt_fill(w->op, part, scalar, err);
 }
 
 /* Writes what is parsed; source NULL: scalar. */
@@ -402,7 +403,8 @@ write_selection(PyObject *self, const writer *w, selection *s, PyObject *value, 
     if (s->n > 0) {
         py_late_note(w->op, py_array_of(self));
     }
-    bool release = py_is_large(&s->view) || (s->masked && py_on_device(&s->view));
+    bool release = py_is_large(s->view.storage != NULL ? &s->view : py_array_of(self)) ||
+                   (s->masked && py_on_device(py_array_of(self)));
     PY_MOVE(w->op, self, release, status, assign(self, w, s, source, scalar, &err));
     if (status == DT_OK) {
         return 0;
@@ -410,6 +412,34 @@ write_selection(PyObject *self, const writer *w, selection *s, PyObject *value, 
     PyObject *operands[] = {self, value, s->index};
     py_raise(py_state_of(self), &err, operands, 3);
     return -1;
+}
+
+/* Whether index is ... or a slice, or a tuple of them, that leaves nothing out. */
+static bool
+selects_all(PyObject *self, PyObject *index)
+{
+    const bool is_tuple = PyTuple_Check(index);
+    const Py_ssize_t n = is_tuple ? PyTuple_GET_SIZE(index) : 1;
+    bool all = n <= py_array_of(self)->ndim || index == Py_Ellipsis;
+    for (Py_ssize_t i = 0; all && i < n; i++) {
+        PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
+        const PySliceObject *slice = PySlice_Check(item) ? (PySliceObject *)item : NULL;
+        all = slice != NULL ? slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None
+                            : item == Py_Ellipsis && n == 1;
+    }
+    return all;
+}
+
+/* x[:] = value on record: x.copy_(value), as other arrays see it. */
+static int
+set_all(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
+        const dt_scalar *scalar)
+{
+    selection s = {.index = Py_NewRef(index)};
+    const int rc = write_selection(self, w, &s, value, source, scalar);
+    selection_clear(&s);
+    py_step_place(self);
+    return rc;
 }
 
 static int
@@ -494,7 +524,11 @@ ass_subscript(PyObject *self, const writer *w, PyObject *index, PyObject *value)
     if (!DT_UNLIKELY(tracked) || dt_grad_off) {
         return set_plainly(self, w, index, value, source, &scalar);
     }
-    rc = dt_is_shared(py_array_of(self)) ? set_view(self, w, index, value, source, &scalar) : 1;
+    if (selects_all(self, index)) {
+        return set_all(self, w, index, value, source, &scalar);
+    }
+    const bool seen = dt_is_shared(py_array_of(self)) && !dt_is_detached(py_array_of(self));
+    rc = seen ? set_view(self, w, index, value, source, &scalar) : 1;
     return rc <= 0 ? rc : set_recorded(self, w, index, value, source, &scalar);
 }
 
