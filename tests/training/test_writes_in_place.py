@@ -197,7 +197,14 @@ def test_what_was_detached_takes_a_copy_of_what_it_was() -> None:
         assert w.grad.tolist() == wanted
 
 
-INDICES: dict[str, Any] = {"all": slice(None), "...": ..., "nothing": (), "a part": slice(0, 2), "new": None, "list": [0, 2]}
+INDICES: dict[str, Any] = {
+    "all": slice(None),
+    "...": ...,
+    "nothing": (),
+    "a part": slice(0, 2),
+    "new": None,
+    "list": [0, 2],
+}
 
 
 @pytest.mark.parametrize("index", INDICES)

@@ -83,7 +83,9 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
         .b = b->b,
         .b_step = b->b_step,
         .a_step = g->a_column,
-        .from_row = biased ? g->bias_row : in_c ? g->c_row : width,
+        .from_row = biased ? g->bias_row
+                    : in_c ? g->c_row
+                           : width,
         .to_row = in_c && !finish ? g->c_row : width,
     };
     const char *bias = biased ? (const char *)g->bias + b->column * p->itemsize : NULL;
@@ -106,9 +108,7 @@ run_blocks(const gemm_share *s, const panel *b, int64_t begin, int64_t end)
             run.a_step = rows;
         }
         char *place = in_c ? c : tile;
-        run.from = biased                                  ? bias + row * g->bias_row * p->itemsize
-                   : s->first && !(p->adds_to_c && in_c) ? NULL
-                                                         : place;
+        run.from = biased ? bias + row * g->bias_row * p->itemsize : s->first && !(p->adds_to_c && in_c) ? NULL : place;
         run.to = finish ? tile : place;
         for (int64_t stop = CPU_MIN(ahead + ahead_step, ahead_end); ahead < stop; ahead += CACHE_LINE) {
             __builtin_prefetch(b->b + ahead, 0, 2);

@@ -21,8 +21,8 @@ typedef struct {
     gemm_a_mode a_mode;
     bool b_in_place, c_holds_sums, adds_to_c;
     bool adds_bias; /* as kernels add what is there: a line of it, to all of a sum */
-    bool finished; /* a sum is the result as it is */
-    bool places;   /* of a weight that has all taps of a channel side by side */
+    bool finished;  /* a sum is the result as it is */
+    bool places;    /* of a weight that has all taps of a channel side by side */
     size_t size_a, size_b, size_sums, size_places;
     const char *kept_a, *kept_b; /* all panels of a weight, packed before, or NULL */
     char *scratch;

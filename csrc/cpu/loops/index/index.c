@@ -224,38 +224,59 @@ find_stretches(const int64_t *offsets, int64_t n, stretch *found)
     found->first = n;
 }
 
-/* n single elements, neighbours in out. */
-static void
-read_stretches(const gather_job *job, int64_t to, int64_t from, int64_t first, int64_t n)
+/* Where some lines begin in x: they follow each other from a place on, and the outer index adds to each. Returns how
+ * many of them are in range before one that is not. */
+static int64_t
+find_lines(const gather_job *job, const counter *c, int64_t lines, int64_t *from)
 {
-    const rows *r = &job->rows;
-    char *data = (char *)dt_array_data(job->out) + (to - first) * r->itemsize;
-    const char *in = (const char *)dt_array_data(job->x) + from * r->itemsize;
-    for (const stretch *s = job->stretches; s->first < first + n; s++) {
-        const int64_t begin = CPU_MAX(s->first, first), count = CPU_MIN(s->first + s->count, first + n) - begin;
-        if (count > 0 && s->keeps && s->step == 1) {
-            memcpy(data + begin * r->itemsize, in + job->offsets[begin] * r->itemsize, (size_t)(count * r->itemsize));
-        } else if (count > 0 && s->keeps) {
-            r->move((char *[]){data + begin * r->itemsize, (char *)(uintptr_t)in + job->offsets[begin] * r->itemsize},
-                    (const int64_t[]){1, s->step}, count, NULL);
-        } else if (count > 0) {
-            readers[r->itemsize](data + begin * r->itemsize, in, job->offsets + begin, 1, count);
-        }
+    const int last = c->ndim - 1;
+    const int64_t *x_steps = c->strides[0], first = c->offset[0] - c->at[last] * x_steps[last];
+    for (int64_t i = 0; i < lines; i++) {
+        from[i] = first + i * x_steps[last - 1];
     }
+    if (job->outer < 0) {
+        return lines;
+    }
+    const dt_index *by = job->places.by;
+    const dt_array *index = &by->array[job->outer];
+    const char *data = (const char *)dt_array_data(index) + c->offset[2] * (int64_t)dt_itemsize((dt_dtype)index->dtype);
+    return cpu_add_index(by, job->outer, data, c->strides[2][last - 1], lines, from);
 }
 
-/* What the outer index adds at this offset of its array; false: it is out of range. */
-static bool
-find_outer(const cpu_places *p, int outer, int64_t at, int64_t *added)
-{
-    const dt_array *index = &p->by->array[outer];
-    const void *data = dt_array_data(index);
-    int64_t place = index->dtype == DT_INT32 ? ((const int32_t *)data)[at] : ((const int64_t *)data)[at];
-    place += place < 0 && p->by->wraps ? p->by->size[outer] : 0;
-    const bool good = (uint64_t)place < (uint64_t)p->by->size[outer];
-    *added = good ? place * p->by->stride[outer] : 0;
-    return good;
-}
+/* The same n single elements of some lines, from entry `first` on, neighbours in out. */
+#define READ_LINES(bits)                                                                                               \
+    static void lines_##bits(const gather_job *job, int64_t to, const int64_t *from, int64_t first, block b)           \
+    {                                                                                                                  \
+        const cpu_row move = job->rows.move;                                                                           \
+        const int64_t row = job->out->strides[job->places.ndim - 2], *offsets = job->offsets, end = first + b.n;       \
+        word##bits *out = (word##bits *)(void *)dt_array_data(job->out) + to - first;                                  \
+        for (int64_t line = 0; line < b.lines; line++, out += row) {                                                   \
+            const word##bits *in = (const word##bits *)(const void *)dt_array_data(job->x) + from[line];               \
+            for (const stretch *s = job->stretches; s->first < end; s++) {                                             \
+                const int64_t begin = CPU_MAX(s->first, first), stop = CPU_MIN(s->first + s->count, end);              \
+                if (begin >= stop) {                                                                                   \
+                    continue;                                                                                          \
+                }                                                                                                      \
+                if (s->keeps && s->step == 1) {                                                                        \
+                    memcpy(out + begin, in + offsets[begin], (size_t)(stop - begin) * sizeof(*out));                   \
+                } else if (s->keeps) {                                                                                 \
+                    move((char *[]){(char *)(out + begin), (char *)(uintptr_t)(in + offsets[begin])},                  \
+                         (const int64_t[]){1, s->step}, stop - begin, NULL);                                           \
+                } else {                                                                                               \
+                    for (int64_t i = begin; i < stop; i++) {                                                           \
+                        out[i] = in[offsets[i]];                                                                       \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+READ_LINES(8)
+READ_LINES(16)
+READ_LINES(32)
+READ_LINES(64)
+
+typedef void (*read_lines)(const gather_job *job, int64_t to, const int64_t *from, int64_t first, block b);
+static const read_lines line_readers[] = {[1] = lines_8, [2] = lines_16, [4] = lines_32, [8] = lines_64};
 
 /* n neighbours of a line, from entry `first` on, which stands at `to` of out; `from`: where the line begins in x. */
 static void
@@ -263,9 +284,7 @@ read_line(const gather_job *job, int64_t to, int64_t from, int64_t first, int64_
 {
     const rows *r = &job->rows;
     const int64_t *offsets = job->offsets + first, step = job->out->strides[job->places.ndim - 1];
-    if (r->walk.numel == 1 && step == 1) {
-        read_stretches(job, to, from, first, n);
-    } else if (r->walk.numel == 1) {
+    if (r->walk.numel == 1) {
         readers[r->itemsize]((char *)dt_array_data(job->out) + to * r->itemsize,
                              (const char *)dt_array_data(job->x) + from * r->itemsize, offsets, step, n);
     } else {
@@ -283,21 +302,24 @@ gather_known_part(void *ctx, int64_t begin, int64_t end)
     cpu_places *p = &job->places;
     const int last = p->ndim - 1;
     const int64_t *steps[ARRAYS] = {job->x->strides, job->out->strides, p->by->array[CPU_MAX(job->outer, 0)].strides};
+    const bool single = job->rows.walk.numel == 1 && job->out->strides[last] == 1;
     counter c = {.ndim = p->ndim, .shape = p->shape, .strides = {steps[0], steps[1], steps[2]}};
     counter_set(&c, begin);
     while (begin < end) {
-        const block b = block_from(&c, end - begin);
-        const int64_t first = c.at[last];
-        for (int64_t line = 0; line < b.lines; line++) {
-            int64_t at[ARRAYS], added = 0;
-            for (int k = 0; k < ARRAYS; k++) {
-                at[k] = c.offset[k] + line * steps[k][last - 1];
+        int64_t from[BLOCK];
+        block b = block_from(&c, end - begin);
+        b.lines = CPU_MIN(b.lines, BLOCK);
+        const int64_t first = c.at[last], good = find_lines(job, &c, b.lines, from);
+        if (DT_UNLIKELY(good < b.lines)) {
+            cpu_note_bad(p, begin + good * b.n);
+            return;
+        }
+        if (single) {
+            line_readers[job->rows.itemsize](job, c.offset[1], from, first, b);
+        } else {
+            for (int64_t line = 0; line < b.lines; line++) {
+                read_line(job, c.offset[1] + line * steps[1][last - 1], from[line], first, b.n);
             }
-            if (job->outer >= 0 && DT_UNLIKELY(!find_outer(p, job->outer, at[2], &added))) {
-                cpu_note_bad(p, begin + line * b.n);
-                return;
-            }
-            read_line(job, at[1], at[0] - first * steps[0][last] + added, first, b.n);
         }
         begin += b.lines * b.n;
         counter_pass(&c, b, begin);
@@ -340,8 +362,8 @@ find_known(gather_job *job, bool *good, dt_error *err)
     job->offsets = (int64_t *)(job->stretches + n + 1);
     *good = cpu_find_offsets(p, 0, n, job->x->strides[last], job->offsets);
     if (*good && job->outer >= 0) { /* they have what it adds to the first line */
-        int64_t added;
-        *good = find_outer(p, job->outer, 0, &added);
+        int64_t added = 0;
+        *good = cpu_add_index(p->by, job->outer, dt_array_data(&p->by->array[job->outer]), 0, 1, &added) == 1;
         for (int64_t i = 0; i < n; i++) {
             job->offsets[i] -= added;
         }
@@ -353,24 +375,36 @@ find_known(gather_job *job, bool *good, dt_error *err)
 }
 
 /* to[i] = from[index[i]] for n single elements of each of some lines: steps of from, to and index along a line, then
- * from line to line. Returns how many of them are in range before one that is not. */
+ * from line to line; those of most calls are known. Returns how many of them are in range before one that is not. */
 #define READ_BY(type, bits)                                                                                            \
+    static inline int64_t line_##type##_##bits(word##bits *out, int64_t out_step, const word##bits *in,                \
+                                               int64_t in_step, const type *at, int64_t at_step, const dt_index *by,   \
+                                               int64_t n)                                                              \
+    {                                                                                                                  \
+        const int64_t size = by->size[0], wrap = by->wraps ? size : 0, stride = by->stride[0];                         \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            int64_t place = at[i * at_step];                                                                           \
+            place += place < 0 ? wrap : 0;                                                                             \
+            if (DT_UNLIKELY((uint64_t)place >= (uint64_t)size)) {                                                      \
+                return i;                                                                                              \
+            }                                                                                                          \
+            out[i * out_step] = in[i * in_step + place * stride];                                                      \
+        }                                                                                                              \
+        return n;                                                                                                      \
+    }                                                                                                                  \
     static int64_t by_##type##_##bits(char *to, const char *from, const char *index, const int64_t(*steps)[ARRAYS],    \
                                       const dt_index *by, int64_t lines, int64_t n)                                    \
     {                                                                                                                  \
-        const int64_t size = by->size[0], wrap = by->wraps ? size : 0, stride = by->stride[0];                         \
-        const int64_t in_step = steps[0][0], out_step = steps[0][1], at_step = steps[0][2]; /* out may be anywhere */  \
+        const bool along = steps[0][0] == 0 && steps[0][1] == 1 && steps[0][2] == 1;                                   \
         for (int64_t row = 0; row < lines; row++) {                                                                    \
             const word##bits *in = (const word##bits *)(const void *)from + row * steps[1][0];                         \
             word##bits *out = (word##bits *)(void *)to + row * steps[1][1];                                            \
             const type *at = (const type *)(const void *)index + row * steps[1][2];                                    \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                int64_t place = at[i * at_step];                                                                       \
-                place += place < 0 ? wrap : 0;                                                                         \
-                if (DT_UNLIKELY((uint64_t)place >= (uint64_t)size)) {                                                  \
-                    return row * n + i;                                                                                \
-                }                                                                                                      \
-                out[i * out_step] = in[i * in_step + place * stride];                                                  \
+            const int64_t good =                                                                                       \
+                along ? line_##type##_##bits(out, 1, in, 0, at, 1, by, n)                                              \
+                      : line_##type##_##bits(out, steps[0][1], in, steps[0][0], at, steps[0][2], by, n);               \
+            if (DT_UNLIKELY(good < n)) {                                                                               \
+                return row * n + good;                                                                                 \
             }                                                                                                          \
         }                                                                                                              \
         return lines * n;                                                                                              \

@@ -17,7 +17,6 @@ index_address(const cpu_places *p, int k, int64_t position)
            cpu_offset(p->ndim, p->shape, strides_of(p, k), position) * (int64_t)dt_itemsize((dt_dtype)array->dtype);
 }
 
-/* Adds n indices times their stride to offsets; returns how many of them are in range before one that is not. */
 #define ADD_INDICES(type)                                                                                              \
     static int64_t add_##type(const dt_index *by, int k, const char *data, int64_t step, int64_t n, int64_t *offsets)  \
     {                                                                                                                  \
@@ -35,6 +34,13 @@ index_address(const cpu_places *p, int k, int64_t position)
     }
 ADD_INDICES(int32_t)
 ADD_INDICES(int64_t)
+
+int64_t
+cpu_add_index(const dt_index *by, int k, const char *data, int64_t step, int64_t n, int64_t *offsets)
+{
+    return by->array[k].dtype == DT_INT32 ? add_int32_t(by, k, data, step, n, offsets)
+                                          : add_int64_t(by, k, data, step, n, offsets);
+}
 
 void
 cpu_note_bad(cpu_places *p, int64_t position)
@@ -54,8 +60,7 @@ cpu_find_offsets(cpu_places *p, int64_t position, int64_t n, int64_t step, int64
     for (int k = 0; k < p->by->n; k++) {
         const char *data = index_address(p, k, position);
         int64_t stride = p->ndim > 0 ? strides_of(p, k)[p->ndim - 1] : 0;
-        good = p->by->array[k].dtype == DT_INT32 ? add_int32_t(p->by, k, data, stride, good, offsets)
-                                                 : add_int64_t(p->by, k, data, stride, good, offsets);
+        good = cpu_add_index(p->by, k, data, stride, good, offsets);
     }
     if (good == n) {
         return true;

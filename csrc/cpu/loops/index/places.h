@@ -16,6 +16,10 @@ typedef struct {
  * range. */
 bool cpu_find_offsets(cpu_places *p, int64_t position, int64_t n, int64_t step, int64_t *offsets);
 
+/* Adds n entries of index k, from data on, times its stride to offsets; returns how many of them are in range before
+ * one that is not. */
+int64_t cpu_add_index(const dt_index *by, int k, const char *data, int64_t step, int64_t n, int64_t *offsets);
+
 /* The index at position is out of range. */
 void cpu_note_bad(cpu_places *p, int64_t position);
 
