@@ -416,6 +416,13 @@ int py_warn_synchronous(const char *action, const char *reason);
 /* cuda/streams/stream.c: the queue of a Stream; NULL without an exception for anything else. */
 struct cuda_queue *py_stream_queue(py_state *state, PyObject *object);
 
+/* ---------------------------------------------------------------- lists in an index: array/index_lists.c */
+
+/* Whether an entry of an index of self becomes an array: a list, a range, or on the cpu a NumPy array. */
+bool py_becomes_array(PyObject *self, PyObject *item);
+/* index with arrays in place of these; a new reference. */
+PyObject *py_index_without_lists(PyObject *self, const char *op, PyObject *index);
+
 /* ---------------------------------------------------------------- errors of a device: cuda/launch/index_errors.c */
 
 /* op is about to select in x by indices: if a device finds one out of range, the error can say where. */
@@ -446,13 +453,6 @@ bool py_is_numpys(PyObject *object);
 PyObject *py_wrap_ndarray(py_state *state, const char *action, PyObject *ndarray);
 /* A copy on the cpu of any NumPy array of a dtype that there is. */
 PyObject *py_copy_ndarray(py_state *state, const char *op, PyObject *ndarray);
-
-/* ---------------------------------------------------------------- lists in an index: array/index_lists.c */
-
-/* Whether an entry of an index of self becomes an array: a list, a range, or on the cpu a NumPy array. */
-bool py_becomes_array(PyObject *self, PyObject *item);
-/* index with arrays in place of these; a new reference. */
-PyObject *py_index_without_lists(PyObject *self, const char *op, PyObject *index);
 /* How arrays are written: print_options.c. */
 typedef struct {
     int64_t precision, threshold, edgeitems, linewidth;

@@ -227,11 +227,37 @@ def test_what_was_detached_takes_a_write_to_its_elements(index: str, device: str
     assert w.grad is not None and w.grad.tolist() == [6, 6, 6]
 
 
-def test_all_that_is_overwritten_is_in_no_gradient() -> None:
+@pytest.mark.parametrize("where", ["shared", "alone"])
+def test_a_part_of_windows_that_overlap_is_not_written_on_record(where: str, device: str) -> None:
+    """Its place in a gradient of that shape is not to be found: the gradient read and cleared beyond its array."""
+    v = dt.tensor([1.0, 2.0, 3.0], requires_grad=True, device=device)
+    x = dt.arange(4.0, device=device)
+    d = x.unfold(0, 2, 1).detach()
+    if where == "alone":
+        del x
+    for index in (slice(None), 1), ([0, 1, 2], 1):
+        with pytest.raises(NotImplementedError, match="setitem"):
+            d[index] = v
+    nested = dt.arange(8.0, device=device).as_strided((3, 2), (2, 3)).detach()
+    with pytest.raises(NotImplementedError, match="setitem"):
+        nested[2] = v[:2]
+
+
+@pytest.mark.parametrize("index", [slice(None), ..., 0, [0]])
+def test_an_error_of_an_assignment_names_it(index: Any) -> None:
+    w = dt.ones(3, requires_grad=True)
+    for value in (0.0, dt.tensor(2.0)):
+        with pytest.raises(RuntimeError, match=r"\(setitem: input \(") as caught:
+            w[index] = value
+        assert caught.value.op == "setitem"
+
+
+@pytest.mark.parametrize("index", [slice(None), slice(0, None), ..., (..., slice(None)), (slice(None), ...)])
+def test_all_that_is_overwritten_is_in_no_gradient(index: Any) -> None:
     """x[:] = y is x.copy_(y): of the old content not even a zero times infinity is left."""
     x = dt.tensor([0.0, 2.0], requires_grad=True)
     y = x * 1
-    y[:] = x.detach()
+    y[index] = x.detach()
     (first,) = dt.autograd.grad((x * y.reciprocal()).sum(), x, create_graph=True)
     (second,) = dt.autograd.grad(first.sum(), x)
     assert first.tolist() == [float("inf"), 0.5] and second.tolist() == [0, 0]

@@ -212,7 +212,7 @@ dt_has_history(const dt_array *a)
 
 /* Whether other arrays see the memory of x. */
 bool dt_is_shared(const dt_array *x);
-/* Whether x is what detach() gave, and no view of that. */
+/* Whether x is what detach() gave, or a view that was made of it on record: its writes are its own. */
 static inline bool
 dt_is_detached(const dt_array *x)
 {
@@ -288,7 +288,9 @@ dt_notes_views(void)
 
 /* The line in front of an op: call is the op itself with its own arguments; then its operands. params: what the formula
  * reads besides them, or DT_NO_PARAMS. */
-#define DT_RECORD(id, params, out, call, ...)                                                                          \
+#define DT_RECORD(id, params, out, call, ...) DT_RECORD_AS(dt_derivatives[id].op, id, params, out, call, __VA_ARGS__)
+/* op: what errors name. */
+#define DT_RECORD_AS(op, id, params, out, call, ...)                                                                   \
     do {                                                                                                               \
         const dt_array *const inputs_[] = {__VA_ARGS__};                                                               \
         bool tracked_ = false;                                                                                         \
@@ -296,7 +298,7 @@ dt_notes_views(void)
             tracked_ |= dt_is_tracked(inputs_[i_]);                                                                    \
         }                                                                                                              \
         if (DT_UNLIKELY(tracked_) && !dt_grad_off) {                                                                   \
-            DT_RECORD_LIST(id, params, out, call, inputs_, (int)(sizeof(inputs_) / sizeof(*inputs_)));                 \
+            DT_RECORD_LIST_AS(op, id, params, out, call, inputs_, (int)(sizeof(inputs_) / sizeof(*inputs_)));          \
         }                                                                                                              \
     } while (0)
 /* The same for an op whose result is always new, also where out was never written: views and copies. */
@@ -309,8 +311,10 @@ dt_notes_views(void)
         }                                                                                                              \
     } while (0)
 #define DT_RECORD_LIST(id, params, out, call, inputs, n)                                                               \
+    DT_RECORD_LIST_AS(dt_derivatives[id].op, id, params, out, call, inputs, n)
+#define DT_RECORD_LIST_AS(op, id, params, out, call, inputs, n)                                                        \
     dt_recording recording_;                                                                                           \
-    DT_TRY(dt_record_open(&recording_, (dt_derivative_id)(id), inputs, n, out, err));                                  \
+    DT_TRY(dt_record_open_as(&recording_, op, (dt_derivative_id)(id), inputs, n, out, err));                           \
     return dt_record_close(&recording_, (call), params, (params) == NULL ? 0 : sizeof(*(params)), out, err)
 
 /* ---------------------------------------------------------------- the way back: engine.c */

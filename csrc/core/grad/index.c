@@ -4,6 +4,7 @@
 
 #include "shape.h"
 #include "tape.h"
+#include "../check/check.h"
 #include "../layout/layout.h"
 #include "../ops/ops.h"
 
@@ -26,6 +27,18 @@ selectors_of(const dt_selection_record *r, const dt_value *arrays, dt_selector *
     for (int k = 0; k < r->n; k++) {
         out[k] = (dt_selector){arrays[k], r->dims[k], r->dimensions[k], r->positions[k]};
     }
+}
+
+dt_status
+dt_check_regions(const char *op, const dt_array *whole, dt_error *err)
+{
+    if (dt_array_overlaps_itself(whole)) { /* no write goes through: the check of that says more */
+        return DT_OK;
+    }
+    dt_region own = {.ndim = whole->ndim};
+    memcpy(own.shape, whole->shape, whole->ndim * sizeof(int64_t));
+    memcpy(own.strides, whole->strides, whole->ndim * sizeof(int64_t));
+    return dt_region_overlaps(&own) ? dt_fail_grad_shared(op, whole, err) : DT_OK;
 }
 
 dt_region

@@ -26,8 +26,10 @@ typedef struct {
     dt_selection_record selection;
 } dt_setitem_record;
 
-/* view, a view of whole, as a region of a dense array of the shape of whole, whose elements do not overlap. */
+/* view, a view of whole, as a region of a dense array of the shape of whole, which must pass dt_check_regions. */
 dt_region dt_region_of(const dt_array *whole, const dt_array *view);
+/* Refuses an array of which two elements may be one, or whose dimensions lie within each other. */
+dt_status dt_check_regions(const char *op, const dt_array *whole, dt_error *err) DT_MUST_CHECK;
 
 /* Zeros of this shape, to which part is added along dim where index says. */
 dt_status dt_embed_along(const dt_array *part, int dim, const dt_array *index, int ndim, const int64_t *shape,

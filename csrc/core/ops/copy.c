@@ -75,7 +75,8 @@ dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *sr
     if (dt_array_is_same_view(dst, src) && !is_leaf && !joins) {
         return dt_check_writable(op, "input", dst, err); /* x[i] += y ends with x[i] = x[i] */
     }
-    DT_RECORD(DT_GRAD_copy_, DT_NO_PARAMS, dst, dt_copy_into(op, dst, name, src, across, non_blocking, err), dst, src);
+    DT_RECORD_AS(op, DT_GRAD_copy_, DT_NO_PARAMS, dst, dt_copy_into(op, dst, name, src, across, non_blocking, err), dst,
+                 src);
     const dt_operand in[] = {{"input", dst, -1}, {name, src, -1}};
     if (!across) {
         DT_TRY(dt_check_same_device(op, in, 2, err));
@@ -101,7 +102,7 @@ dt_copy_into(const char *op, dt_array *dst, const char *name, const dt_array *sr
 dt_status
 dt_fill(const char *op, dt_array *x, const dt_scalar *value, dt_error *err)
 {
-    DT_RECORD(DT_GRAD_fill_, DT_NO_PARAMS, x, dt_fill(op, x, value, err), x);
+    DT_RECORD_AS(op, DT_GRAD_fill_, DT_NO_PARAMS, x, dt_fill(op, x, value, err), x);
     DT_TRY(dt_check_writable(op, "input", x, err));
     DT_TRY(dt_check_value(op, value, (dt_dtype)x->dtype, err));
     return dt_call_fill(x, value, err);

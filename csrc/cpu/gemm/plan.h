@@ -20,7 +20,7 @@ typedef struct {
     int64_t block_a, block_b, super_a; /* panels */
     gemm_a_mode a_mode;
     bool b_in_place, c_holds_sums, adds_to_c;
-    bool adds_bias; /* as kernels add what is there: a line of it, to all of a sum */
+    bool adds_bias; /* kernels add it at their end, as they add what is in c: sums are of one stretch */
     bool finished;  /* a sum is the result as it is */
     bool places;    /* of a weight that has all taps of a channel side by side */
     size_t size_a, size_b, size_sums, size_places;

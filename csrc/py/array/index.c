@@ -305,23 +305,30 @@ write_selection(PyObject *self, const writer *w, selection *s, PyObject *value, 
     return -1;
 }
 
-/* Whether index is ... or a slice, or a tuple of them, that leaves nothing out. */
+static bool
+is_full(PyObject *item)
+{
+    const PySliceObject *slice = PySlice_Check(item) ? (PySliceObject *)item : NULL;
+    return slice != NULL && slice->stop == Py_None && slice->step == Py_None &&
+           (slice->start == Py_None || (PyLong_CheckExact(slice->start) && PyObject_IsTrue(slice->start) == 0));
+}
+
+/* Whether index is of slices that leave nothing out, and at most one ellipsis. */
 static bool
 selects_all(PyObject *self, PyObject *index)
 {
     const bool is_tuple = PyTuple_Check(index);
     const Py_ssize_t n = is_tuple ? PyTuple_GET_SIZE(index) : 1;
-    bool all = n <= py_array_of(self)->ndim || index == Py_Ellipsis;
-    for (Py_ssize_t i = 0; all && i < n; i++) {
+    int slices = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = is_tuple ? PyTuple_GET_ITEM(index, i) : index;
-        const PySliceObject *slice = PySlice_Check(item) ? (PySliceObject *)item : NULL;
-        all = slice != NULL ? slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None
-                            : item == Py_Ellipsis && n == 1;
+        slices += is_full(item);
+        ellipses += item == Py_Ellipsis;
     }
-    return all;
+    return slices + ellipses == n && slices <= py_array_of(self)->ndim && ellipses <= 1;
 }
 
-/* x[:] = value on record: x.copy_(value), as other arrays see it. */
+/* x[:] = value on record is x.copy_(value): no view of x is made. */
 static int
 set_all(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
         const dt_scalar *scalar)
@@ -370,7 +377,10 @@ set_recorded(PyObject *self, const writer *w, PyObject *index, PyObject *value, 
     dt_setitem_record record;
     dt_recording r;
     dt_error err;
-    dt_status status = dt_record_open_as(&r, w->op, DT_GRAD_setitem, inputs, 2, x, &err);
+    dt_status status = dt_check_regions(w->op, x, &err);
+    if (status == DT_OK) {
+        status = dt_record_open_as(&r, w->op, DT_GRAD_setitem, inputs, 2, x, &err);
+    }
     if (status != DT_OK) {
         PyObject *operands[] = {self, value};
         py_raise(py_state_of(self), &err, operands, 2);

@@ -224,8 +224,8 @@ find_stretches(const int64_t *offsets, int64_t n, stretch *found)
     found->first = n;
 }
 
-/* Where some lines begin in x: they follow each other from a place on, and the outer index adds to each. Returns how
- * many of them are in range before one that is not. */
+/* Where in x the line at c and those after it begin; the outer index adds to each. Returns how many of them are in
+ * range before one that is not. */
 static int64_t
 find_lines(const gather_job *job, const counter *c, int64_t lines, int64_t *from)
 {
