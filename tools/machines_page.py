@@ -23,8 +23,8 @@ BEHIND = 0.95
 # Records up to these do not say which cores "AMD EPYC" stands for.
 RECORDS = {
     "2026-11-22-amd-epyc-avx2-1t": "Zen 3",
-    "2026-11-27-amd-epyc-avx-512-1t": "Zen 4",
-    "2026-11-27-amd-epyc-avx-512-2t": "Zen 4",
+    "2026-11-28-amd-epyc-avx-512-1t": "Zen 4",
+    "2026-11-28-amd-epyc-avx-512-2t": "Zen 4",
     "2026-11-22-amd-epyc-avx-512-1t": "Zen 5",
     "2026-11-22-amd-epyc-avx-512-2t": "Zen 5",
     "2026-11-26-intel-avx-512-1t": "Intel",
