@@ -485,3 +485,18 @@ def test_softmax_without_dim_says_which_it_took(shape: tuple[int, ...], taken: i
             result = function(x)
         with pytest.warns(UserWarning, match="Implicit dimension choice"):
             assert layer(x).tolist() == result.tolist() == function(x, taken).tolist()
+
+
+@pytest.mark.parametrize("n", [127, 128, 1000])
+def test_a_norm_of_the_largest_numbers(n: int) -> None:
+    """Four of them have no sum in float32: a norm of many goes the way of a norm of few."""
+    x = dt.full((2, n), 2e38)
+    assert F.layer_norm(x, (n,)).tolist() == [[0.0] * n] * 2
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64])
+@pytest.mark.parametrize(("m", "n", "k"), [(196, 96, 64), (64, 100, 256), (65, 128, 257), (40, 64, 512), (40, 64, 513)])
+def test_a_bias_is_added_to_sums_that_are_there(m: int, n: int, k: int, dtype: dt.dtype) -> None:
+    """Whoever adds it: to the same bits as by itself."""
+    x, weight, bias = dt.randn(m, k, dtype=dtype), dt.randn(n, k, dtype=dtype), dt.randn(n, dtype=dtype)
+    assert (F.linear(x, weight, bias) == F.linear(x, weight) + bias).all()

@@ -272,14 +272,19 @@ typedef struct {
     bool wraps;
 } writer;
 
+static dt_array *
+part_of(PyObject *self, selection *s)
+{
+    return s->view.storage != NULL ? &s->view : py_array_of(self);
+}
+
 static dt_status
 assign(PyObject *self, const writer *w, selection *s, const dt_array *value, const dt_scalar *scalar, dt_error *err)
 {
-    dt_array *x = py_array_of(self);
+    dt_array *part = part_of(self, s);
     if (s->n > 0) {
-        return dt_index_set(w->op, x, &s->view, s->n, s->selectors, w->wraps, value, scalar, err);
+        return dt_index_set(w->op, py_array_of(self), part, s->n, s->selectors, w->wraps, value, scalar, err);
     }
-    dt_array *part = s->view.storage != NULL ? &s->view : x;
     return value != NULL ? dt_copy_into(w->op, part, "value", value, false, false, err)
                          : dt_fill(w->op, part, scalar, err);
 }
@@ -294,8 +299,8 @@ write_selection(PyObject *self, const writer *w, selection *s, PyObject *value, 
     if (s->n > 0) {
         py_late_note(w->op, py_array_of(self));
     }
-    bool release = py_is_large(s->view.storage != NULL ? &s->view : py_array_of(self)) ||
-                   (s->masked && py_on_device(py_array_of(self)));
+    const dt_array *part = part_of(self, s);
+    bool release = py_is_large(part) || (s->masked && py_on_device(part));
     PY_MOVE(w->op, self, release, status, assign(self, w, s, source, scalar, &err));
     if (status == DT_OK) {
         return 0;
