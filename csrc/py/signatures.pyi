@@ -99,6 +99,14 @@ def _group_norm(
 def _lstm_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
 @op("gru")
 def _gru_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
+@op("lstm")
+def _lstm_steps(
+    product: DeviceArray, weight: DeviceArray, h: DeviceArray, c: DeviceArray
+) -> tuple[DeviceArray, DeviceArray]: ...
+@op("gru")
+def _gru_steps(
+    product: DeviceArray, weight: DeviceArray, h: DeviceArray, bias: DeviceArray | None = None
+) -> DeviceArray: ...
 @op("interpolate")
 def _remap(
     input: DeviceArray,

@@ -233,3 +233,60 @@ def test_packed_sequences_end_where_they_end(kind: str, device: str) -> None:
         dt.testing.assert_close(got, alone, rtol=1e-5, atol=1e-5)
         for a, b in zip(state, end, strict=True) if kind == "LSTM" else [(state, end)]:
             dt.testing.assert_close(a[:, i], b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"batch_first": True, "bias": False}, {"bidirectional": True, "num_layers": 2}]
+)
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_steps_that_are_one_call_have_the_bits_of_those_that_are_recorded(
+    kind: str, options: dict[str, Any], device: str
+) -> None:
+    before = dt.get_num_threads()
+    try:
+        for sizes, dtype in (
+            ((3, 5), dt.float32),
+            ((40, 128), dt.float32),
+            ((33, 9), dt.float64),
+            ((2, 200), dt.float32),
+        ):
+            n, size = sizes
+            module = getattr(nn, kind)(F, size, dtype=dtype, **options).to(device)
+            shape = (n, T, F) if options.get("batch_first") else (T, n, F)
+            x = dt.randn(shape, dtype=dtype, device=device)
+            want, ends = module(x)
+            for threads in (1, 2, 3):
+                dt.set_num_threads(threads)
+                with dt.no_grad():
+                    got, found = module(x)
+                assert dt.equal(got, want) and got.is_contiguous()
+                for a, b in zip(found, ends, strict=True) if kind == "LSTM" else [(found, ends)]:
+                    assert dt.equal(a, b)
+    finally:
+        dt.set_num_threads(before)
+
+
+def test_steps_that_are_one_call_leave_no_result_behind(device: str) -> None:
+    """c of all steps stands where h comes to stand."""
+    module, x = nn.LSTM(F, H).to(device).requires_grad_(False), put(random(T, N, F), device)
+    output, (h, c) = module(x)
+    kept = [a.clone() for a in (h, c)]
+    output.zero_()
+    assert dt.equal(h, kept[0]) and dt.equal(c, kept[1])
+    one, (h, c) = module(x[:1])
+    assert one.shape == (1, N, H) and dt.equal(one[0], h[0])
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_steps_of_a_frozen_layer_pass_gradients_on(kind: str, device: str) -> None:
+    """One operand that wants a gradient, whichever it is, and the steps are recorded."""
+    module = getattr(nn, kind)(F, H).to(device).requires_grad_(False)
+    x = put(random(T, N, F), device)
+    state = [put(random(1, N, H, seed=k), device) for k in range(1 if kind == "GRU" else 2)]
+    for wanted in (x, *state, module.weight_hh_l0, module.bias_hh_l0):
+        wanted.requires_grad_()
+        output, _ = module(x, tuple(state) if kind == "LSTM" else state[0])
+        assert output.requires_grad
+        (grad,) = dt.autograd.grad(output.sum(), wanted)
+        assert grad.abs().sum().item() > 0
+        wanted.requires_grad_(False)

@@ -85,11 +85,23 @@ LARGE = (
     ((2, 5, 13, 17), (8, 5, 3, 4), 1, 2, (1, 2), 1),
 )
 
+# The stride divides the weight's sizes: all phases of the input's gradient are one product, of the same patches.
+JOINT = (
+    ((3, 8, 28, 28), (16, 8, 4, 4), 2, 1, 1, 1),
+    ((2, 8, 29, 27), (16, 8, 4, 4), 2, 1, 1, 1),  # phases of different sizes
+    ((2, 3, 12, 15), (9, 3, 2, 6), (2, 3), (0, 2), 1, 1),
+    ((2, 4, 20, 21), (9, 4, 2, 4), 2, 1, 3, 1),  # taps of a phase lie three apart
+    ((2, 2, 18, 40), (9, 2, 3, 2), (3, 1), (0, 1), 1, 1),
+    ((5, 20, 56, 56), (40, 20, 2, 2), 2, 0, 1, 1),  # several pieces
+    ((2, 3, 32, 32), (300, 3, 16, 16), 16, 0, 1, 1),  # a weight beside which planes are small
+    ((2, 2, 9, 30), (5, 2, 4, 4), 2, (3, 7), 1, 1),  # entries that no result reaches
+)
+
 
 @pytest.mark.parametrize("last", ((False,) * 3, (True, False, True), (True,) * 3, (False, True, False)))
 def test_conv2d_of_many_numbers(last):
     rng = np.random.default_rng(11)
-    for i, (x_shape, w_shape, *parameters) in enumerate(LARGE):
+    for i, (x_shape, w_shape, *parameters) in enumerate(LARGE + JOINT):
         for dtype in ("float32", ("float64", "float16", "bfloat16")[i % 3]):
             compare(rng, "cpu", x_shape, w_shape, parameters, dtype, last)
 
@@ -148,7 +160,7 @@ def test_depthwise_weights_get_no_infinity_that_they_never_met(stride, last):
 def test_the_same_bits_for_any_number_of_threads():
     draw, rng = random.Random(7), np.random.default_rng(7)
     before = dt.get_num_threads()
-    cases = [sizes(draw) for _ in range(10)] + list(LARGE[:8])
+    cases = [sizes(draw) for _ in range(10)] + list(LARGE[:8] + JOINT)
     try:
         for x_shape, w_shape, *parameters in cases:
             for last in (False, True):

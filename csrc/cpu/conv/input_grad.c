@@ -3,134 +3,15 @@
  * taps, and those of a phase are the result of one convolution of stride 1. Where planes are small beside the weight,
  * all images are one product with channels side by side, and copied to their planes: a product of each image would pack
  * the weight again. Planes of the commonest depthwise convolutions with a stride of 2 are made in one go. */
-#include "conv.h"
+#include "phases.h"
 
 #define COPIED_NUMBERS 2 /* of the weight, take as long to pack as one of the input to copy */
-
-/* Entries of one phase along a dimension, `stride` apart from `first` on, and the taps that reach them, `step` apart
- * from `tap` on: a convolution with that dilation and padding. */
-typedef struct {
-    int64_t first, count, stride, tap, step, taps, dilation, pad;
-} phase;
-
-static int64_t
-common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* The phase along dimension i (0: rows) that begins with entry `first`. Entry h gets from result p by tap r where
- * h + before = p * stride + r * dilation. */
-static phase
-find_phase(const dt_conv2d_params *params, int i, int64_t stride, int64_t first, int64_t size, int64_t kernel)
-{
-    const int64_t before = params->pad_before[i], dilation = params->dilation[i];
-    const int64_t common = common_divisor(stride, dilation);
-    const int64_t index = (first + before % stride) % stride; /* between two steps */
-    phase f = {.first = first, .stride = stride, .step = stride / common, .dilation = dilation / common};
-    f.count = first < size ? (size - 1 - first) / stride + 1 : 0;
-    while (f.tap < kernel && f.tap < f.step && f.tap * dilation % stride != index) {
-        f.tap++;
-    }
-    if (f.tap < kernel && f.tap < f.step) {
-        f.taps = (kernel - 1 - f.tap) / f.step + 1;
-        f.pad = (f.taps - 1) * f.dilation - ((f.first + before - index) - (f.tap * dilation - index)) / stride;
-    }
-    return f;
-}
-
-/* The weight's taps of a phase, turned over, as (groups * channels of one, outputs of one, rows, columns). */
-typedef struct {
-    const dt_array *weight;
-    const phase *f;
-    char *to;
-    int64_t groups;
-} turn_job;
-
-#define TURN(type)                                                                                                     \
-    for (int64_t k = 0; k < outputs; k++) {                                                                            \
-        const type *from = (const type *)dt_array_data(w) + (group * outputs + k) * w->strides[0] +                    \
-                           input % channels * w->strides[1] + start;                                                   \
-        for (int64_t r = 0; r < f[0].taps; r++) {                                                                      \
-            for (int64_t s = 0; s < f[1].taps; s++) {                                                                  \
-                ((type *)(void *)job->to)[((input * outputs + k) * f[0].taps + r) * f[1].taps + s] =                   \
-                    from[-r * along[0] - s * along[1]];                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-
-static void
-turn_weight(void *ctx, int64_t begin, int64_t end)
-{
-    const turn_job *job = ctx;
-    const dt_array *w = job->weight;
-    const phase *f = job->f;
-    const int64_t channels = w->shape[1], outputs = w->shape[0] / job->groups;
-    const int64_t along[2] = {f[0].step * w->strides[2], f[1].step * w->strides[3]};
-    const int64_t start = (f[0].tap + (f[0].taps - 1) * f[0].step) * w->strides[2] +
-                          (f[1].tap + (f[1].taps - 1) * f[1].step) * w->strides[3];
-    for (int64_t input = begin; input < end; input++) {
-        const int64_t group = input / channels;
-        switch (dt_itemsize((dt_dtype)w->dtype)) {
-        case 2:
-            TURN(uint16_t)
-            break;
-        case 4:
-            TURN(uint32_t)
-            break;
-        default:
-            TURN(uint64_t)
-        }
-    }
-}
-
-/* The same without a copy, for one group: steps between taps are negative. */
-static dt_array
-turned_view(const dt_array *weight, const phase f[2], dt_storage *storage)
-{
-    dt_array view = *weight;
-    view.storage = storage;
-    view.shape[0] = weight->shape[1];
-    view.shape[1] = weight->shape[0];
-    view.strides[0] = weight->strides[1];
-    view.strides[1] = weight->strides[0];
-    int64_t last = 0;
-    for (int i = 0; i < 2; i++) {
-        view.shape[2 + i] = f[i].taps;
-        view.strides[2 + i] = -f[i].step * weight->strides[2 + i];
-        last += (f[i].tap + (f[i].taps - 1) * f[i].step) * weight->strides[2 + i];
-    }
-    view.offset += last * (int64_t)dt_itemsize((dt_dtype)weight->dtype);
-    return view;
-}
 
 static dt_status
 clear(dt_array *out, dt_error *err)
 {
     const dt_scalar zero = dt_scalar_float(0);
     return cpu_fill(out, &zero, err);
-}
-
-/* The same in memory of its own. */
-static dt_array
-turned_copy(const dt_array *weight, const phase f[2], int64_t groups, dt_storage *storage)
-{
-    turn_job turn = {weight, f, storage->data, groups};
-    const int64_t outputs = weight->shape[0] / groups, taps = f[0].taps * f[1].taps;
-    const dt_array turned = {
-        .storage = storage,
-        .dtype = weight->dtype,
-        .ndim = 4,
-        .shape = {groups * weight->shape[1], outputs, f[0].taps, f[1].taps},
-        .strides = {outputs * taps, taps, f[1].taps, 1},
-    };
-    cpu_parallel(turned.shape[0], CPU_CEIL_DIV(CPU_GRAIN, outputs * taps), turn_weight, &turn);
-    return turned;
 }
 
 /* Memory for the taps of a phase, with more than one group, and for its entries, or NULL where they are made in place;
@@ -141,7 +22,7 @@ typedef struct {
 } phase_room;
 
 static dt_status
-run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const phase f[2],
+run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const cpu_phase f[2],
           const phase_room *room, dt_array *out, dt_error *err)
 {
     const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)grad->dtype), inputs = out->shape[1];
@@ -167,7 +48,7 @@ run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *
     /* not the weight's own storage: what is packed of it here is not kept */
     dt_storage storage = {.data = copied ? room->weights : weight->storage->data}, entries = {.data = room->entries};
     const dt_array turned =
-        copied ? turned_copy(weight, f, params->groups, &storage) : turned_view(weight, f, &storage);
+        copied ? cpu_turned_copy(weight, f, params->groups, &storage) : cpu_turned_view(weight, f, &storage);
     if (room->entries == NULL) {
         return cpu_conv2d(&g, &turned, NULL, &inner, &part, err);
     }
@@ -249,6 +130,11 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
     const bool depthwise =
         lines && grad->strides[1] == 1 && weight->shape[1] == 1 && weight->shape[0] == params->groups;
     const bool apart = (strided && !depthwise) || (joined && !lines && out->shape[0] > 1);
+    bool all;
+    DT_TRY(cpu_conv2d_joint_phases(grad, weight, params, stride, lines, joined, out, &all, err));
+    if (all) {
+        return DT_OK;
+    }
     const size_t itemsize = dt_itemsize((dt_dtype)grad->dtype);
     const size_t turned = params->groups > 1 ? (size_t)dt_array_numel(weight) * itemsize : 0;
     const size_t nweights = (turned + 63) & ~(size_t)63, nbytes = nweights + (apart ? (size_t)most * itemsize : 0);
@@ -259,9 +145,9 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
     const phase_room room = {buffer, apart ? buffer + nweights : NULL, lines || joined};
     dt_status rc = DT_OK;
     for (int64_t i = 0; i < phases[0] * phases[1] && rc == DT_OK; i++) {
-        const phase f[2] = {
-            find_phase(params, 0, stride[0], i / phases[1], out->shape[2], weight->shape[2]),
-            find_phase(params, 1, stride[1], i % phases[1], out->shape[3], weight->shape[3]),
+        const cpu_phase f[2] = {
+            cpu_find_phase(params, 0, stride[0], i / phases[1], out->shape[2], weight->shape[2]),
+            cpu_find_phase(params, 1, stride[1], i % phases[1], out->shape[3], weight->shape[3]),
         };
         rc = run_phase(grad, weight, params, f, &room, out, err);
     }

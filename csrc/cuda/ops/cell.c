@@ -38,6 +38,16 @@ cuda_cell(dt_cell cell, const dt_array *own, const dt_array *x, const dt_array *
     return run(cell == DT_CELL_LSTM ? CUDA_KERNEL_lstm : CUDA_KERNEL_gru, &args, out, err);
 }
 
+/* Step by step. */
+dt_status
+cuda_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
+                const dt_array *state, dt_array *slots, bool *made, dt_error *err)
+{
+    (void)cell, (void)product, (void)weight, (void)bias, (void)h, (void)state, (void)slots, (void)err;
+    *made = false;
+    return DT_OK;
+}
+
 dt_status
 cuda_cell_grad(dt_cell cell, const dt_array *own, const dt_array *x, const dt_array *state, const dt_array *grad,
                dt_array *out, bool *made, dt_error *err)

@@ -1,5 +1,9 @@
-/* cell.c: a step of an LSTM or GRU after its products, row by row. */
+/* cell.c: a step of an LSTM or GRU after its products, row by row, and all steps of some rows, which meet no others. */
 #include "../loops.h"
+
+#define CACHED_WEIGHT ((int64_t)512 << 10) /* bytes that a second cache holds beside the rest */
+#define FEW_ROWS 8                         /* read the weight too often */
+#define STEPS_WORK ((int64_t)1 << 18)      /* multiplications worth a thread */
 
 enum { OWN, X, STATE, GRAD, READS };
 
@@ -78,4 +82,111 @@ cpu_cell_grad(dt_cell cell, const dt_array *own, const dt_array *x, const dt_arr
     cell_job job = job_of(cell, (const dt_array *[READS]){own, x, state, grad}, out);
     cpu_parallel(job.n, CPU_CEIL_DIV(CPU_GRAIN / 16, job.size), cell_grad_part, &job);
     return DT_OK;
+}
+
+/* ---------------------------------------------------------------- all steps */
+
+typedef struct {
+    dt_cell cell;
+    const dt_array *product, *state;
+    const dt_array *slots;
+    cpu_gemm_args g; /* of one step of all rows */
+    cpu_cell_row row;
+    int64_t rows, size, itemsize;
+    char *own;
+    atomic_int status;
+    dt_error *err;
+    atomic_flag err_taken;
+} steps_job;
+
+/* Of the rows [begin, end): h of step t in slot t, where an LSTM has read c, whose next one goes to the slot behind. */
+static dt_status
+run_rows(const steps_job *job, int64_t begin, int64_t end, dt_error *err)
+{
+    const int64_t itemsize = job->itemsize, line = job->size * itemsize, slot = job->rows * line;
+    const dt_array *x = job->product;
+    cpu_gemm_args g = job->g;
+    char *to = (char *)dt_array_data(job->slots) + begin * line;
+    g.m = end - begin;
+    g.c = job->own + begin * g.n * itemsize;
+    g.a = (const char *)g.a + begin * g.a_row * itemsize;
+    const char *state = (const char *)dt_array_data(job->state) + begin * job->state->strides[0] * itemsize;
+    int64_t state_row = job->state->strides[0] * itemsize;
+    for (int64_t t = 0; t < x->shape[0]; t++, to += slot) {
+        DT_TRY(cpu_gemm(&g, err));
+        const char *from = (const char *)dt_array_data(x) + (t * x->strides[0] + begin * x->strides[1]) * itemsize;
+        for (int64_t r = 0; r < g.m; r++) {
+            job->row((const void *[]){(const char *)g.c + r * g.n * itemsize, from + r * x->strides[1] * itemsize,
+                                      state + r * state_row},
+                     (void *[]){to + r * line, to + slot + r * line}, job->size);
+        }
+        g.a = to;
+        g.a_row = job->size;
+        g.a_column = 1;
+        state = job->cell == DT_CELL_LSTM ? to + slot : to;
+        state_row = line;
+    }
+    return DT_OK;
+}
+
+static void
+steps_part(void *ctx, int64_t begin, int64_t end)
+{
+    steps_job *job = ctx;
+    dt_error err;
+    const dt_status rc = run_rows(job, begin, end, &err);
+    if (rc != DT_OK && !atomic_flag_test_and_set(&job->err_taken)) {
+        *job->err = err;
+        atomic_store(&job->status, rc);
+    }
+}
+
+dt_status
+cpu_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
+               const dt_array *state, dt_array *slots, bool *made, dt_error *err)
+{
+    const int64_t n = h->shape[0], size = h->shape[1], wide = weight->shape[0];
+    steps_job job = {
+        .cell = cell,
+        .product = product,
+        .state = state,
+        .slots = slots,
+        .row = cpu_loops_here()->cells[h->dtype == DT_FLOAT64][cell],
+        .rows = n,
+        .size = size,
+        .itemsize = (int64_t)dt_itemsize((dt_dtype)h->dtype),
+        .err = err,
+        .err_taken = ATOMIC_FLAG_INIT,
+        .g =
+            {
+                .dtype = (dt_dtype)h->dtype,
+                .n = wide,
+                .k = size,
+                .alpha = 1,
+                .a = dt_array_data(h),
+                .b = dt_array_data(weight),
+                .bias = bias ? dt_array_data(bias) : NULL,
+                .a_row = h->strides[0],
+                .a_column = h->strides[1],
+                .b_row = weight->strides[1],
+                .b_column = weight->strides[0],
+                .c_row = wide,
+                .c_column = 1,
+                .bias_column = bias ? bias->strides[0] : 0,
+                .b_storage = weight->storage,
+            },
+    };
+    *made = wide * size * job.itemsize <= CACHED_WEIGHT && n >= 2 * FEW_ROWS;
+    if (!*made) {
+        return DT_OK;
+    }
+    const int64_t work = CPU_MAX(product->shape[0] * wide * size, 1);
+    const size_t nbytes = (size_t)(n * wide * job.itemsize);
+    job.own = dt_large_new(nbytes);
+    if (job.own == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    cpu_parallel(n, CPU_MAX(CPU_CEIL_DIV(STEPS_WORK, work), FEW_ROWS), steps_part, &job);
+    dt_large_free(job.own);
+    return (dt_status)atomic_load(&job.status);
 }

@@ -35,6 +35,32 @@ def _linear(x: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None
     return _C.linear(x if x.dtype is weight.dtype else x.to(weight.dtype), weight, bias)
 
 
+def _unrecorded(product: DeviceArray, state: State, weights: Weights) -> bool:
+    """Whether all steps are one call, which makes no graph."""
+    operands = (product, *state, weights.hh, weights.bias_hh)
+    return (
+        _has_cell(product, (*state, weights.hh))
+        and weights.hr is None
+        and not (_C.is_grad_enabled() and any(a is not None and a.requires_grad for a in operands))
+    )
+
+
+def all_steps(
+    mode: str, product: DeviceArray, d: int, state: State, weights: Weights, reverse: bool
+) -> tuple[DeviceArray, State]:
+    """The outputs and the last state; product has its steps along d."""
+    rows = product if d == 0 else product.transpose(0, d)
+    rows = rows.flip(0) if reverse else rows
+    if mode == "LSTM":
+        outputs, c = _C._lstm_steps(rows, weights.hh, *state)
+        state = (outputs[-1], c)
+    else:
+        outputs = _C._gru_steps(rows, weights.hh, *state, weights.bias_hh)
+        state = (outputs[-1],)
+    outputs = outputs.flip(0) if reverse else outputs
+    return (outputs if d == 0 else outputs.transpose(0, d).contiguous()), state
+
+
 def lstm_step(x: DeviceArray, state: State, weights: Weights) -> State:
     h, c = state
     if _has_cell(x, state):
@@ -85,6 +111,8 @@ def run(
     rows follow each other.
     """
     product, step = input_product(mode, x, weights), STEPS[mode]
+    if sizes is None and mode in ("LSTM", "GRU") and _unrecorded(product, state, weights):
+        return all_steps(mode, product, d, state, weights, reverse)
     rows = product.unbind(d) if sizes is None else product.split(list(sizes))
     outputs = []
     ended: list[State] = []  # of sequences that are shorter
