@@ -116,10 +116,12 @@ def depthwise_sizes():
     for kernel, padding, dilation in ((1, 0, 1), (2, 1, 1), (5, 2, 1), (7, 3, 1), (3, 2, 2), (4, 5, 3), (11, 4, 1)):
         for stride in (1, 2):
             yield 9, 18, kernel, stride, padding, dilation, 1
+            yield 5, 18, kernel, stride, padding, dilation, 1
             yield 9, 3, kernel, stride, padding, dilation, 1
     for outputs in (2, 3, 5):
         yield 9, 17, 3, 2, 1, 1, outputs
     for padding in (0, 1, 2, 3, 4):
+        yield 8, 37, 3, 2, padding, 1, 1
         yield 13, 5, 3, 2, padding, 1, 1
         yield 13, 18, 3, 1, padding, 1, 1
 

@@ -2,7 +2,7 @@
  * other way round, where the patches are never laid out: the product reads them where they lie in x, or packs its
  * panels of them straight from there (gemm.c). With one input channel and few results a group there is nothing to gain
  * from that, and the sums are made directly. Strides of all arrays are free. */
-#include "conv.h"
+#include "narrow.h"
 
 #define FEW_PATCHES 64 /* of an image: better rows than columns, which come in larger panels */
 #define FEW_OUTPUTS 8
@@ -263,10 +263,25 @@ run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, c
     return cpu_depthwise(&job, out->shape[0], err);
 }
 
+typedef struct {
+    const dt_array *weight, *bias;
+    const dt_conv2d_params *params;
+} lines_call;
+
+static dt_status
+run_lines(const void *ctx, const dt_array *x, dt_array *out, dt_error *err)
+{
+    const lines_call *call = ctx;
+    return run_depthwise(x, call->weight, call->bias, call->params, out, err);
+}
+
 dt_status
 cpu_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
            dt_array *out, dt_error *err)
 {
+    if (cpu_is_narrow(x, weight, params, out)) {
+        return cpu_by_lines(run_lines, &(lines_call){weight, bias, params}, x, out, err);
+    }
     if (weight->shape[1] == 1 && weight->shape[0] / params->groups < 4) {
         return run_depthwise(x, weight, bias, params, out, err);
     }

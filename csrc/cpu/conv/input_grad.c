@@ -3,6 +3,7 @@
  * taps, and those of a phase are the result of one convolution of stride 1. Where planes are small beside the weight,
  * all images are one product with channels side by side, and copied to their planes: a product of each image would pack
  * the weight again. Planes of the commonest depthwise convolutions with a stride of 2 are made in one go. */
+#include "narrow.h"
 #include "phases.h"
 
 #define COPIED_NUMBERS 2 /* of the weight, take as long to pack as one of the input to copy */
@@ -106,6 +107,19 @@ spread_planes(const dt_array *grad, const dt_array *weight, const dt_conv2d_para
     cpu_parallel(out->shape[0] * out->shape[1], CPU_CEIL_DIV(CPU_GRAIN, work), spread_part, &job);
 }
 
+typedef struct {
+    const dt_array *weight;
+    const dt_conv2d_params *params;
+} lines_call;
+
+static dt_status
+run_lines(const void *ctx, const dt_array *grad, dt_array *out, dt_error *err)
+{
+    const lines_call *call = ctx;
+    bool made = true;
+    return cpu_conv2d_input_grad(grad, call->weight, call->params, out, &made, err);
+}
+
 dt_status
 cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, dt_array *out,
                       bool *made, dt_error *err)
@@ -113,6 +127,9 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
     (void)made;
     if (dt_array_numel(grad) == 0) {
         return clear(out, err);
+    }
+    if (cpu_is_narrow(grad, weight, params, out)) {
+        return cpu_by_lines(run_lines, &(lines_call){weight, params}, grad, out, err);
     }
     if (is_spread(grad, weight, params, out)) {
         spread_planes(grad, weight, params, out);

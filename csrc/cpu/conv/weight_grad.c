@@ -4,7 +4,7 @@
  * round, which reads patches where they were laid. What is added up apart follows from the shapes alone, and is joined
  * in one order. With one channel a group there is another way (depthwise_weight_grad.c). */
 #include "../loops/loops.h"
-#include "conv.h"
+#include "narrow.h"
 
 #define DEPTH 256     /* patches laid out at a time */
 #define BLOCK 1024    /* columns, channels times taps, of one product, at most, */
@@ -260,10 +260,12 @@ dt_status
 cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
                        bool *made, dt_error *err)
 {
-    (void)made;
     if (dt_array_numel(grad) == 0) {
         const dt_scalar zero = dt_scalar_float(0);
         return cpu_fill(out, &zero, err);
+    }
+    if (cpu_is_narrow(x, out, params, grad)) {
+        return cpu_narrow_weight_grad(x, grad, params, out, made, err);
     }
     weight_job job = {
         .conv = conv_geometry(x, out, grad, params),

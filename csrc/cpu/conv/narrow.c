@@ -1,0 +1,119 @@
+/* narrow.c: a vector of a plane with few columns is mostly empty. So planes are copied to lines, whose channels lie
+ * side by side, and back: an image at a time, which stays in the cache. */
+#include "narrow.h"
+
+#define COLUMNS 8
+#define LEAST_TAPS 4
+
+bool
+cpu_is_narrow(const dt_array *x, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out)
+{
+    return weight->shape[1] == 1 && weight->shape[0] == params->groups && params->groups >= DEPTHWISE_LANES &&
+           weight->shape[2] * weight->shape[3] >= LEAST_TAPS && CPU_MIN(x->shape[3], out->shape[3]) <= COLUMNS &&
+           (x->strides[1] != 1 || out->strides[1] != 1) && dt_itemsize((dt_dtype)x->dtype) >= sizeof(float);
+}
+
+/* So many images like those of x in memory of `storage`, with channels side by side. */
+static dt_array
+lines_like(const dt_array *x, int64_t images, dt_storage *storage)
+{
+    dt_array lines = *x;
+    lines.storage = storage;
+    lines.offset = 0;
+    lines.shape[0] = images;
+    lines.strides[1] = 1;
+    lines.strides[3] = x->shape[1];
+    lines.strides[2] = x->shape[3] * x->shape[1];
+    lines.strides[0] = x->shape[2] * lines.strides[2];
+    return lines;
+}
+
+static size_t
+lines_bytes(const dt_array *lines)
+{
+    return ((size_t)(lines->shape[0] * lines->strides[0]) * dt_itemsize((dt_dtype)lines->dtype) + 63) & ~(size_t)63;
+}
+
+typedef struct {
+    cpu_lines_call call;
+    const void *ctx;
+    const dt_array *from, *out;
+    atomic_int status;
+    dt_error *err;
+    atomic_flag err_taken;
+} lines_job;
+
+static dt_array
+image_of(const dt_array *x, int64_t i)
+{
+    dt_array one = *x;
+    one.offset += i * x->strides[0] * (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    one.shape[0] = 1;
+    return one;
+}
+
+static dt_status
+run_images(const lines_job *job, int64_t begin, int64_t end, dt_error *err)
+{
+    dt_storage storage[2] = {{.data = NULL}, {.data = NULL}};
+    dt_array from = lines_like(job->from, 1, &storage[0]), out = lines_like(job->out, 1, &storage[1]);
+    const size_t nbytes = lines_bytes(&from) + lines_bytes(&out);
+    char *buffer = dt_large_new(nbytes);
+    if (buffer == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    storage[0].data = buffer;
+    storage[1].data = buffer + lines_bytes(&from);
+    dt_status rc = DT_OK;
+    for (int64_t i = begin; i < end && rc == DT_OK; i++) {
+        const dt_array image = image_of(job->from, i);
+        dt_array to = image_of(job->out, i);
+        rc = cpu_copy(&image, &from, false, err);
+        rc = rc == DT_OK ? job->call(job->ctx, &from, &out, err) : rc;
+        rc = rc == DT_OK ? cpu_copy(&out, &to, false, err) : rc;
+    }
+    dt_large_free(buffer);
+    return rc;
+}
+
+static void
+images_part(void *ctx, int64_t begin, int64_t end)
+{
+    lines_job *job = ctx;
+    dt_error err;
+    const dt_status rc = run_images(job, begin, end, &err);
+    if (rc != DT_OK && !atomic_flag_test_and_set(&job->err_taken)) {
+        *job->err = err;
+        atomic_store(&job->status, rc);
+    }
+}
+
+dt_status
+cpu_by_lines(cpu_lines_call call, const void *ctx, const dt_array *from, dt_array *out, dt_error *err)
+{
+    lines_job job = {call, ctx, from, out, .err = err, .err_taken = ATOMIC_FLAG_INIT};
+    const int64_t images = out->shape[0];
+    /* images that are too few for all threads share them one by one */
+    cpu_parallel(images, images < cpu_num_threads() ? images : 1, images_part, &job);
+    return (dt_status)atomic_load(&job.status);
+}
+
+dt_status
+cpu_narrow_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
+                       bool *made, dt_error *err)
+{
+    dt_storage storage[2] = {{.data = NULL}, {.data = NULL}};
+    dt_array lines = lines_like(x, x->shape[0], &storage[0]), grads = lines_like(grad, grad->shape[0], &storage[1]);
+    const size_t nbytes = lines_bytes(&lines) + lines_bytes(&grads);
+    char *buffer = dt_large_new(nbytes);
+    if (buffer == NULL) {
+        return dt_fail_nomem(err, nbytes);
+    }
+    storage[0].data = buffer;
+    storage[1].data = buffer + lines_bytes(&lines);
+    dt_status rc = cpu_copy(x, &lines, false, err);
+    rc = rc == DT_OK ? cpu_copy(grad, &grads, false, err) : rc;
+    rc = rc == DT_OK ? cpu_conv2d_weight_grad(&lines, &grads, params, out, made, err) : rc;
+    dt_large_free(buffer);
+    return rc;
+}
