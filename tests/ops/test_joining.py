@@ -293,3 +293,33 @@ def test_a_number_among_matrices_does_not_widen_them(device: str) -> None:
     assert found.dtype == dt.result_type(number, matrix) == dt.float32
     assert found.tolist() == [[1.5, 0, 0], [0, 1, 1]]
     assert dt.block_diag(number, dt.ones(1, dtype="int64", device=device)).dtype == dt.float64
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray, str], dt.DeviceArray]] = {
+    "plain": lambda a, device: dt.from_numpy(a).to(device),
+    "channels last": lambda a, device: dt.from_numpy(a).to(device).contiguous(memory_format=dt.channels_last),
+    "turned": lambda a, device: dt.from_numpy(np.ascontiguousarray(a.T)).to(device).permute(3, 2, 1, 0),
+    "every other": lambda a, device: dt.from_numpy(a.repeat(2, 3)).to(device)[..., ::2],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16"])
+@pytest.mark.parametrize(
+    "layouts", [("plain",), ("channels last",), ("plain", "channels last", "turned", "every other")]
+)
+def test_parts_of_any_layout(layouts: Sequence[str], dtype: str, device: str) -> None:
+    """Rows of a part around those that are copied whole, and of a block."""
+    rng = np.random.default_rng(7)
+    for channels, size in ((1, 1), (3, 5), (16, 4), (17, 8), (64, 3), (300, 2)):
+        for dim in range(4):
+            parts = []
+            for i in range(4):
+                shape = [2, channels, size, size + 1]
+                shape[dim] += i % 3 * (i != 3)
+                parts.append(rng.integers(-100, 100, shape).astype(dtype))
+            arrays = [LAYOUTS[layouts[i % len(layouts)]](a, device) for i, a in enumerate(parts)]
+            got = dt.cat(arrays, dim)
+            assert got.cpu().numpy().tobytes() == np.concatenate(parts, dim).tobytes()
+            equal = [a for a in arrays if a.shape == arrays[0].shape]
+            want = np.stack([a for a in parts if a.shape == parts[0].shape], dim)
+            assert dt.stack(equal, dim).cpu().numpy().tobytes() == want.tobytes()

@@ -1,4 +1,5 @@
 /* copy.c: copies between any two host arrays of one shape, cast by the rule of scalar.h, and fill. */
+#include "../../../core/layout/layout.h"
 #include "../../around_caches.h"
 #include "../loops.h"
 
@@ -228,12 +229,63 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
     return DT_OK;
 }
 
-/* One after the other is as good. */
+/* ---------------------------------------------------------------- arrays beside each other */
+
+#define ROW_BYTES 64     /* of a part: shorter ones are quicker by columns, one part after the other */
+#define BLOCK_BYTES 1024 /* of the result, made of one part after the other */
+
+/* Rows of the result, each of which has one of every part. */
+typedef struct {
+    const dt_array *const *parts;
+    char *to;
+    int n;
+    int64_t rows, nbytes;
+} join_job;
+
+static void
+join_rows(void *ctx, int64_t begin, int64_t end)
+{
+    const join_job *job = ctx;
+    const int64_t some = CPU_CEIL_DIV(BLOCK_BYTES, job->nbytes);
+    for (int64_t first = begin; first < end; first += some) {
+        char *place = job->to + first * job->nbytes;
+        for (int i = 0; i < job->n; i++) {
+            const size_t size = dt_array_nbytes(job->parts[i]) / (size_t)job->rows;
+            const char *from = (const char *)dt_array_data(job->parts[i]) + first * (int64_t)size;
+            char *to = place;
+            for (int64_t row = first; row < CPU_MIN(first + some, end); row++, from += size, to += job->nbytes) {
+                memcpy(to, from, size);
+            }
+            place += size;
+        }
+    }
+}
+
+/* Whether a, of the result's dtype, lies in memory as the result does: plain, or channels last. */
+static bool
+lies_so(const dt_array *a, const dt_array *out, bool last)
+{
+    return a->dtype == out->dtype && (last ? dt_is_channels_last(a) : dt_array_is_contiguous(a));
+}
+
+/* Some rows at a time, so that the result is written from its beginning to its end. */
 dt_status
 cpu_join(const dt_array *const *parts, int n, int dim, dt_array *out, bool *made, dt_error *err)
 {
-    (void)parts, (void)n, (void)dim, (void)out, (void)err;
-    *made = false;
+    (void)err;
+    const bool last = dim == 1 && dt_is_channels_last(out);
+    join_job job = {parts, dt_array_data(out), n, last ? dt_array_numel(out) / out->shape[1] : 1, 0};
+    for (int d = 0; d < dim && !last; d++) {
+        job.rows *= out->shape[d];
+    }
+    job.nbytes = (int64_t)dt_array_nbytes(out) / job.rows;
+    *made = job.rows > 1 && (last || dt_array_is_contiguous(out));
+    for (int i = 0; i < n && *made; i++) {
+        *made = lies_so(parts[i], out, last) && (int64_t)dt_array_nbytes(parts[i]) / job.rows >= ROW_BYTES;
+    }
+    if (*made) {
+        cpu_parallel(job.rows, CPU_CEIL_DIV(MOVE_GRAIN, job.nbytes), join_rows, &job);
+    }
     return DT_OK;
 }
 
