@@ -113,17 +113,21 @@ walk_part(void *ctx, int64_t begin, int64_t end)
         int64_t n = CPU_MIN(shape[last] - index[last], end - begin);
         run_row(job, data, n);
         begin += n;
+        if (begin < end && index[last] != 0) { /* the first row may begin inside */
+            move(data, job, last, -index[last]);
+            index[last] = 0;
+        }
+        int d = last - 1;
+        for (; end - begin >= shape[last] && index[d] + 1 < shape[d]; index[d]++, begin += shape[last]) {
+            move(data, job, d, 1);
+            run_row(job, data, shape[last]);
+        }
         if (begin == end) {
             if (job->out_size > 0) {
                 cpu_end_stores();
             }
             return;
         }
-        if (index[last] != 0) { /* the first row may begin inside */
-            move(data, job, last, -index[last]);
-            index[last] = 0;
-        }
-        int d = last - 1;
         for (; index[d] == shape[d] - 1; d--) {
             move(data, job, d, -index[d]);
             index[d] = 0;

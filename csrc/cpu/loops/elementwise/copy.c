@@ -232,6 +232,7 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
 /* ---------------------------------------------------------------- arrays beside each other */
 
 #define ROW_BYTES 64     /* of a part: shorter ones are quicker by columns, one part after the other */
+#define LONG_ROW 1024    /* for which memcpy may be slow (copy.inc) */
 #define BLOCK_BYTES 1024 /* of the result, made of one part after the other */
 
 /* Rows of the result, each of which has one of every part. */
@@ -246,15 +247,21 @@ static void
 join_rows(void *ctx, int64_t begin, int64_t end)
 {
     const join_job *job = ctx;
+    const cpu_row move = cpu_loops_here()->move[cpu_size_index(1)];
     const int64_t some = CPU_CEIL_DIV(BLOCK_BYTES, job->nbytes);
     for (int64_t first = begin; first < end; first += some) {
         char *place = job->to + first * job->nbytes;
         for (int i = 0; i < job->n; i++) {
             const size_t size = dt_array_nbytes(job->parts[i]) / (size_t)job->rows;
-            const char *from = (const char *)dt_array_data(job->parts[i]) + first * (int64_t)size;
-            char *to = place;
-            for (int64_t row = first; row < CPU_MIN(first + some, end); row++, from += size, to += job->nbytes) {
-                memcpy(to, from, size);
+            char *data[2] = {place, (char *)dt_array_data(job->parts[i]) + first * (int64_t)size};
+            for (int64_t row = first; row < CPU_MIN(first + some, end); row++) {
+                if (size < LONG_ROW) {
+                    memcpy(data[0], data[1], size);
+                } else {
+                    move(data, (const int64_t[]){1, 1}, (int64_t)size, NULL);
+                }
+                data[0] += job->nbytes;
+                data[1] += size;
             }
             place += size;
         }

@@ -166,14 +166,6 @@ run(resample_job *job, int64_t planes)
 }
 
 dt_status
-cpu_remap(const dt_array *x, const dt_remap_params *params, dt_array *out, bool *made, dt_error *err)
-{
-    (void)x, (void)params, (void)out, (void)err;
-    *made = false; /* it is made of other ops */
-    return DT_OK;
-}
-
-dt_status
 cpu_resample(const dt_array *x, const dt_array *index, const dt_array *share, const dt_resample_params *p,
              dt_array *out, bool *made, dt_error *err)
 {

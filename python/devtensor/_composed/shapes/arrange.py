@@ -300,7 +300,7 @@ def pad(input: DeviceArray, pad: Sequence[int], mode: str = "constant", value: f
     if mode == "constant":
         return _permuted_back(_pad_constant(x, sides, 0 if value is None else value), order)
     spans = {d: (x.shape[d], before, after) for d, before, after in sides if before or after}
-    if spans and has_pass(x):
+    if spans and has_pass(x, pads=True):
         kind = _KINDS[mode]
         return _permuted_back(remapped(x, {d: Along(kind, sum(span), span[1]) for d, span in spans.items()}), order)
     sources = {span: _sources(*span, mode, x.device) for span in set(spans.values())}

@@ -1,4 +1,5 @@
-"""Results that show places of an array along its dimensions: one pass on a GPU (csrc/core/ops/remap.h)."""
+"""Results that show places of an array along its dimensions: one pass on a GPU, and of padding on the cpu
+(csrc/core/ops/remap.h)."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ class Along(NamedTuple):
     shift: float = 0.0
 
 
-def has_pass(x: DeviceArray) -> bool:
-    """Whether there is one for x, of which nothing would be recorded."""
-    return x.is_cuda and x.is_contiguous() and x.numel() > 0 and not (x.requires_grad and _C.is_grad_enabled())
+def has_pass(x: DeviceArray, pads: bool = False) -> bool:
+    """Whether there is one for x, of which nothing would be recorded; the cpu has one that pads."""
+    recorded = x.requires_grad and _C.is_grad_enabled()
+    return (x.is_cuda or pads) and x.is_contiguous() and x.numel() > 0 and not recorded
 
 
 def remapped(x: DeviceArray, places: dict[int, Along], columns_first: bool = True) -> DeviceArray:
