@@ -288,9 +288,13 @@ def run(options, threads):
     done, held = [], []
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with report.progress(sum(per_round) * effort.rounds) as tick:
+        with report.progress(sum(per_round) * effort.rounds) as tick, machine.round_trips(threads) as round_trip:
+            before = round_trip()
             for row in chosen:
                 done.append(time_row(row, libs, effort, tick))
+                after = round_trip()
+                done[-1]["round_trip_ns"] = after and max(before, after)
+                before = after
             if imports:
                 done.append(time_imports(libs, effort, tick))
         held = memory.measure(peaks, libs)

@@ -1,5 +1,6 @@
 """What a table must say about where it was measured."""
 
+import contextlib
 import ctypes
 import datetime
 import os
@@ -72,17 +73,40 @@ def nanoseconds(cost, n=1_000_000):
     return round(min(cost(n) for _ in range(5)) / n * 1e9, 1)
 
 
-def ceilings(threads):
-    """{unit: the most that was measured just now}; empty without a compiler."""
+@contextlib.contextmanager
+def compiled(name):
+    """The program of a C file beside this one; None without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
-        return {}
+        yield None
+        return
     with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder, "peak")
-        source = Path(__file__).with_name("peak.c")
+        program = Path(folder, "program")
+        source = Path(__file__).with_name(name)
         subprocess.run([compiler, "-O3", "-march=native", "-o", program, source, "-lpthread"], check=True)
-        out = subprocess.run([program, str(threads)], check=True, capture_output=True, text=True).stdout
-    return dict(zip(("float32 GFLOP/s", "float64 GFLOP/s", "GB/s"), map(float, out.split()), strict=True))
+        yield program
+
+
+def printed(program, *arguments):
+    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def ceilings(threads):
+    """{unit: the most that was measured just now}; empty without a compiler."""
+    with compiled("peak.c") as program:
+        numbers = map(float, printed(program, str(threads)).split()) if program else ()
+    names = ("float32 GFLOP/s", "float64 GFLOP/s", "GB/s") if program else ()
+    return dict(zip(names, numbers, strict=True))
+
+
+@contextlib.contextmanager
+def round_trips(threads):
+    """A function that says how far two processors are from each other now (apart.c), in ns; None with one thread."""
+    if threads < 2 or len(os.sched_getaffinity(0)) < 2:
+        yield lambda: None
+        return
+    with compiled("apart.c") as program:
+        yield lambda: float(printed(program)) if program else None
 
 
 def describe(libs, threads, options):

@@ -125,19 +125,41 @@ def table(record):
 
 
 BEHIND = 0.95  # of a peer's speed: below, a row is listed first
+FAR = 3  # times the shortest round trip between processors: they share no cache
+
+
+def far_trips(record):
+    """{name: the round trip} of rows during which the processors were far from each other."""
+    trips = {row["name"]: row["round_trip_ns"] for row in record["rows"] if row.get("round_trip_ns")}
+    return {name: trip for name, trip in trips.items() if trip > FAR * min(trips.values())}
+
+
+def far_line(record):
+    """What a reader of ratios of several threads should know."""
+    trips = [row["round_trip_ns"] for row in record["rows"] if row.get("round_trip_ns")]
+    if not trips:
+        return ""
+    return (
+        f"Around each row a number took {min(trips):.0f} to {max(trips):.0f} ns from one processor to another and"
+        f" back (`benchmarks/apart.c`), for {len(far_trips(record))} of {len(trips)} rows over {FAR} times the least."
+    )
 
 
 def behind_table(record):
     """The rows where a peer is ahead by 5 % or more, the furthest first."""
-    found = []
+    found, far = [], far_trips(record)
     for row in record["rows"]:
         ratios = {p: ratio for p, ratio in medians(row).items() if p in PEERS and p != "interpreter"}
         if ratios and min(ratios.values()) < BEHIND:
             peer = min(ratios, key=ratios.__getitem__)
             times = [duration(row["median_ns"][name]) for name in ("devtensor", peer)]
-            found.append((ratios[peer], row["name"], times[0], f"{TITLES[peer]}, {times[1]}"))
-    lines = [[name, ours, peer, f"{ratio:.2f}"] for ratio, name, ours, peer in sorted(found)]
-    return lines_of(["a peer is ahead by 5 % or more", "devtensor", "peer", "ratio"], *lines) if lines else ""
+            apart = f"{far[row['name']]:.0f} ns apart" if row["name"] in far else ""
+            found.append((ratios[peer], row["name"], times[0], f"{TITLES[peer]}, {times[1]}", apart))
+    lines = [[name, ours, peer, f"{ratio:.2f}", apart] for ratio, name, ours, peer, apart in sorted(found)]
+    head = ["a peer is ahead by 5 % or more", "devtensor", "peer", "ratio", "processors"]
+    if not any(line[-1] for line in lines):
+        head, lines = head[:-1], [line[:-1] for line in lines]
+    return lines_of(head, *lines) if lines else ""
 
 
 def geometric_means(record):
@@ -185,7 +207,10 @@ def ladder_table(record):
 
 
 def tables(record):
-    made = [make(record) for make in (goals, overall, behind_table, table, group_table, memory_table, ladder_table)]
+    made = [
+        make(record)
+        for make in (goals, overall, far_line, behind_table, table, group_table, memory_table, ladder_table)
+    ]
     return "\n\n".join(text for text in made if text)
 
 
@@ -203,7 +228,20 @@ def markdown(record):
     return f"# {title}\n\n{facts}\n\n{legend}\n\n{tables(record)}\n"
 
 
-COLUMNS = ("group", "name", "ladder", "at", "library", "median_ns", "ratio_q1", "ratio", "ratio_q3", "rate", "unit")
+COLUMNS = (
+    "group",
+    "name",
+    "ladder",
+    "at",
+    "library",
+    "median_ns",
+    "ratio_q1",
+    "ratio",
+    "ratio_q3",
+    "rate",
+    "unit",
+    "round_trip_ns",
+)
 
 
 def csv_lines(record):
@@ -214,7 +252,8 @@ def csv_lines(record):
         for library in dict.fromkeys([*row["median_ns"], *row["ratio_quartiles"]]):
             numbers = [row["median_ns"].get(library), *row["ratio_quartiles"].get(library, [None] * 3)]
             numbers.append(row["rate"].get(library))
-            yield [*place, library, *("" if n is None else f"{n:.4g}" for n in numbers), row["unit"]]
+            trip = row.get("round_trip_ns") or ""
+            yield [*place, library, *("" if n is None else f"{n:.4g}" for n in numbers), row["unit"], trip]
 
 
 def file_stem(meta):

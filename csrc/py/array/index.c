@@ -163,7 +163,7 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
     s->n = 0;
     s->masked = false;
     s->view.storage = NULL;
-    s->index = py_index_without_lists(self, op, index);
+    s->index = PyLong_CheckExact(index) ? Py_NewRef(index) : py_index_without_lists(self, op, index);
     if (s->index == NULL) {
         return -1;
     }

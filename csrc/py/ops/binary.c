@@ -12,7 +12,20 @@ typedef struct {
     dt_scalar scalar;
 } operand;
 
-static int
+static DT_NOINLINE int
+parse_number(const py_args *a, int i, operand *out)
+{
+    PyObject *object = a->v[i];
+    int rc = py_scalar(object, &out->scalar);
+    if (rc == 0) {
+        const char *wanted = py_is_ndarray(object) ? "DeviceArray (devtensor.from_numpy makes one) or a number"
+                                                   : "DeviceArray or a number";
+        return py_arg_wrong(a, i, wanted);
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+static inline int
 parse_operand(const py_args *a, int i, operand *out)
 {
     PyObject *object = a->v[i];
@@ -21,13 +34,7 @@ parse_operand(const py_args *a, int i, operand *out)
         out->array = py_operand(object);
         return out->array == NULL ? -1 : 0;
     }
-    int rc = py_scalar(object, &out->scalar);
-    if (rc == 0) {
-        const char *wanted = py_is_ndarray(object) ? "DeviceArray (devtensor.from_numpy makes one) or a number"
-                                                   : "DeviceArray or a number";
-        return py_arg_wrong(a, i, wanted);
-    }
-    return rc < 0 ? -1 : 0;
+    return parse_number(a, i, out);
 }
 
 /* v[0] op v[1], into out= (parameter out_index), into v[0] or into a new array. */

@@ -323,27 +323,43 @@ divide(dt_binary_op op, cpu_row row, dt_dtype taken, const dt_array *const *arra
 _Static_assert(DT_BINARY_remainder == DT_BINARY_floor_divide + 1 && DT_BINARY_fmod == DT_BINARY_remainder + 1,
                "divide() is told by the order of its ops");
 
+/* What an op asks for beside its loop. */
+typedef enum { PLAIN, TURNED, LOGICAL, DIVISION, POWER } binary_kind;
+
+static const uint8_t kinds[DT_NBINARY] = {
+    [DT_BINARY_gt] = TURNED,          [DT_BINARY_ge] = TURNED,           [DT_BINARY_logical_and] = LOGICAL,
+    [DT_BINARY_logical_or] = LOGICAL, [DT_BINARY_logical_xor] = LOGICAL, [DT_BINARY_floor_divide] = DIVISION,
+    [DT_BINARY_remainder] = DIVISION, [DT_BINARY_fmod] = DIVISION,       [DT_BINARY_pow] = POWER,
+};
+
+static DT_NOINLINE dt_status
+run_kind(binary_kind kind, dt_binary_op op, dt_dtype taken, const dt_params *params, const dt_array *arrays[3],
+         dt_error *err)
+{
+    if (kind == POWER && arrays[2]->storage == NULL) {
+        return power_of_number(taken, params, arrays, err);
+    }
+    if (kind == TURNED) { /* a > b is b < a */
+        const dt_array *a = arrays[1];
+        op = op == DT_BINARY_gt ? DT_BINARY_lt : DT_BINARY_le;
+        arrays[1] = arrays[2];
+        arrays[2] = a;
+    }
+    taken = kind == LOGICAL ? DT_BOOL : taken;
+    cpu_row row = cpu_loops_here()->ops[taken]->binary[op];
+    return kind == DIVISION && dt_is_float(taken) ? divide(op, row, taken, arrays)
+                                                  : run_row(row, taken, params, 2, arrays);
+}
+
 dt_status
 cpu_binary(dt_binary_op op, const dt_params *params, const dt_array *a, const dt_array *b, dt_array *out, dt_error *err)
 {
-    (void)err;
     const dt_array *arrays[3] = {out, a, b};
-    dt_dtype taken = cpu_computed((dt_dtype)a->dtype);
-    if (op == DT_BINARY_pow && b->storage == NULL) {
-        return power_of_number(taken, params, arrays, err);
+    const dt_dtype taken = cpu_computed((dt_dtype)a->dtype);
+    if (DT_UNLIKELY(kinds[op] != PLAIN)) {
+        return run_kind((binary_kind)kinds[op], op, taken, params, arrays, err);
     }
-    if (op == DT_BINARY_gt || op == DT_BINARY_ge) { /* a > b is b < a */
-        op = op == DT_BINARY_gt ? DT_BINARY_lt : DT_BINARY_le;
-        arrays[1] = b;
-        arrays[2] = a;
-    } else if (op == DT_BINARY_logical_and || op == DT_BINARY_logical_or || op == DT_BINARY_logical_xor) {
-        taken = DT_BOOL;
-    }
-    cpu_row row = cpu_loops_here()->ops[taken]->binary[op];
-    if (op >= DT_BINARY_floor_divide && op <= DT_BINARY_fmod && dt_is_float(taken)) {
-        return divide(op, row, taken, arrays);
-    }
-    return run_row(row, taken, params, 2, arrays);
+    return run_row(cpu_loops_here()->ops[taken]->binary[op], taken, params, 2, arrays);
 }
 
 dt_status
