@@ -36,6 +36,10 @@ typedef void (*cpu_body)(void *ctx, int64_t begin, int64_t end);
 /* Calls body over [0, nitems), cut in one piece a thread, no piece below grain. Inline when another region runs. */
 void cpu_parallel(int64_t nitems, int64_t grain, cpu_body body, void *ctx);
 
+/* The same for what may fail: a piece ends at its first failure, and one of those is returned. */
+typedef dt_status (*cpu_attempt)(void *ctx, int64_t begin, int64_t end, dt_error *err);
+dt_status cpu_try_parallel(int64_t nitems, int64_t grain, cpu_attempt attempt, void *ctx, dt_error *err) DT_MUST_CHECK;
+
 /* ---------------------------------------------------------------- rows.c */
 
 #define CPU_GRAIN 32768 /* elements worth a thread */

@@ -257,3 +257,31 @@ cpu_parallel(int64_t nitems, int64_t grain, cpu_body body, void *ctx)
     wait_for_workers();
     pthread_mutex_unlock(&region);
 }
+
+typedef struct {
+    cpu_attempt attempt;
+    void *ctx;
+    dt_error *err;
+    atomic_flag taken; /* by the first to fail */
+    atomic_int status;
+} attempts;
+
+static void
+try_part(void *ctx, int64_t begin, int64_t end)
+{
+    attempts *all = ctx;
+    dt_error err;
+    const dt_status rc = all->attempt(all->ctx, begin, end, &err);
+    if (rc != DT_OK && !atomic_flag_test_and_set(&all->taken)) {
+        *all->err = err;
+        atomic_store(&all->status, rc);
+    }
+}
+
+dt_status
+cpu_try_parallel(int64_t nitems, int64_t grain, cpu_attempt attempt, void *ctx, dt_error *err)
+{
+    attempts all = {attempt, ctx, err, .taken = ATOMIC_FLAG_INIT};
+    cpu_parallel(nitems, grain, try_part, &all);
+    return (dt_status)atomic_load(&all.status);
+}

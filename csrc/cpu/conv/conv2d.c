@@ -37,15 +37,12 @@ typedef struct {
     const dt_array *out;
     int64_t pieces, piece; /* of patches, patches in one */
     int64_t outputs, x_group, weight_group, out_group, bias_group;
-    atomic_int status;
-    dt_error *err;
-    atomic_flag err_taken;
 } conv_job;
 
-static void
-run_products(void *ctx, int64_t begin, int64_t end)
+static dt_status
+run_products(void *ctx, int64_t begin, int64_t end, dt_error *err)
 {
-    conv_job *job = ctx;
+    const conv_job *job = ctx;
     int64_t itemsize = (int64_t)dt_itemsize(job->g.dtype);
     const int64_t *shape = job->out->shape, *strides = job->out->strides;
     for (int64_t item = begin; item < end; item++) {
@@ -62,16 +59,9 @@ run_products(void *ctx, int64_t begin, int64_t end)
         *weight += group * job->weight_group * itemsize;
         g.c = (char *)g.c + (to + group * job->out_group) * itemsize;
         g.bias = g.bias ? (const char *)g.bias + group * job->bias_group * itemsize : NULL;
-        dt_error err;
-        dt_status rc = cpu_gemm(&g, &err);
-        if (rc != DT_OK) {
-            if (!atomic_flag_test_and_set(&job->err_taken)) {
-                *job->err = err;
-                atomic_store(&job->status, rc);
-            }
-            return;
-        }
+        DT_TRY(cpu_gemm(&g, err));
     }
+    return DT_OK;
 }
 
 static dt_status
@@ -91,8 +81,6 @@ run_groups(const dt_array *x, const dt_array *weight, const dt_array *bias, cons
         .weight_group = empty ? 0 : outputs * weight->strides[0],
         .out_group = outputs * out->strides[1],
         .bias_group = bias ? outputs * bias->strides[0] : 0,
-        .err = err,
-        .err_taken = ATOMIC_FLAG_INIT,
     };
     flatten_rows(x, &job.conv);
     if (out->shape[2] == 1 || out->strides[2] == out->shape[3] * step) {
@@ -123,8 +111,7 @@ run_groups(const dt_array *x, const dt_array *weight, const dt_array *bias, cons
     int64_t work = outputs * job.piece * CPU_MAX(channels * weight->shape[2] * weight->shape[3], 1);
     /* products that are few and large share their own work among the threads */
     bool apart = work < LARGE_WORK || CPU_CEIL_DIV(items, threads) * threads * 7 <= items * 8;
-    cpu_parallel(items, apart ? CPU_CEIL_DIV(CPU_GRAIN, work) : items, run_products, &job);
-    return (dt_status)atomic_load(&job.status);
+    return cpu_try_parallel(items, apart ? CPU_CEIL_DIV(CPU_GRAIN, work) : items, run_products, &job, err);
 }
 
 /* ---------------------------------------------------------------- few channels */
@@ -263,24 +250,12 @@ run_depthwise(const dt_array *x, const dt_array *weight, const dt_array *bias, c
     return cpu_depthwise(&job, out->shape[0], err);
 }
 
-typedef struct {
-    const dt_array *weight, *bias;
-    const dt_conv2d_params *params;
-} lines_call;
-
-static dt_status
-run_lines(const void *ctx, const dt_array *x, dt_array *out, dt_error *err)
-{
-    const lines_call *call = ctx;
-    return run_depthwise(x, call->weight, call->bias, call->params, out, err);
-}
-
 dt_status
 cpu_conv2d(const dt_array *x, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
            dt_array *out, dt_error *err)
 {
     if (cpu_is_narrow(x, weight, params, out)) {
-        return cpu_by_lines(run_lines, &(lines_call){weight, bias, params}, x, out, err);
+        return cpu_by_lines(cpu_conv2d, x, weight, bias, params, out, err);
     }
     if (weight->shape[1] == 1 && weight->shape[0] / params->groups < 4) {
         return run_depthwise(x, weight, bias, params, out, err);

@@ -107,17 +107,14 @@ spread_planes(const dt_array *grad, const dt_array *weight, const dt_conv2d_para
     cpu_parallel(out->shape[0] * out->shape[1], CPU_CEIL_DIV(CPU_GRAIN, work), spread_part, &job);
 }
 
-typedef struct {
-    const dt_array *weight;
-    const dt_conv2d_params *params;
-} lines_call;
-
+/* What is below, with the parameters of a convolution. */
 static dt_status
-run_lines(const void *ctx, const dt_array *grad, dt_array *out, dt_error *err)
+input_grad(const dt_array *grad, const dt_array *weight, const dt_array *bias, const dt_conv2d_params *params,
+           dt_array *out, dt_error *err)
 {
-    const lines_call *call = ctx;
     bool made = true;
-    return cpu_conv2d_input_grad(grad, call->weight, call->params, out, &made, err);
+    (void)bias;
+    return cpu_conv2d_input_grad(grad, weight, params, out, &made, err);
 }
 
 dt_status
@@ -129,7 +126,7 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
         return clear(out, err);
     }
     if (cpu_is_narrow(grad, weight, params, out)) {
-        return cpu_by_lines(run_lines, &(lines_call){weight, params}, grad, out, err);
+        return cpu_by_lines(input_grad, grad, weight, NULL, params, out, err);
     }
     if (is_spread(grad, weight, params, out)) {
         spread_planes(grad, weight, params, out);

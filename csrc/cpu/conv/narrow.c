@@ -35,12 +35,9 @@ lines_bytes(const dt_array *lines)
 }
 
 typedef struct {
-    cpu_lines_call call;
-    const void *ctx;
-    const dt_array *from, *out;
-    atomic_int status;
-    dt_error *err;
-    atomic_flag err_taken;
+    cpu_conv_call call;
+    const dt_array *x, *weight, *bias, *out;
+    const dt_conv2d_params *params;
 } lines_job;
 
 static dt_array
@@ -53,49 +50,38 @@ image_of(const dt_array *x, int64_t i)
 }
 
 static dt_status
-run_images(const lines_job *job, int64_t begin, int64_t end, dt_error *err)
+run_images(void *ctx, int64_t begin, int64_t end, dt_error *err)
 {
+    const lines_job *job = ctx;
     dt_storage storage[2] = {{.data = NULL}, {.data = NULL}};
-    dt_array from = lines_like(job->from, 1, &storage[0]), out = lines_like(job->out, 1, &storage[1]);
-    const size_t nbytes = lines_bytes(&from) + lines_bytes(&out);
+    dt_array x = lines_like(job->x, 1, &storage[0]), out = lines_like(job->out, 1, &storage[1]);
+    const size_t nbytes = lines_bytes(&x) + lines_bytes(&out);
     char *buffer = dt_large_new(nbytes);
     if (buffer == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
     storage[0].data = buffer;
-    storage[1].data = buffer + lines_bytes(&from);
+    storage[1].data = buffer + lines_bytes(&x);
     dt_status rc = DT_OK;
     for (int64_t i = begin; i < end && rc == DT_OK; i++) {
-        const dt_array image = image_of(job->from, i);
+        const dt_array image = image_of(job->x, i);
         dt_array to = image_of(job->out, i);
-        rc = cpu_copy(&image, &from, false, err);
-        rc = rc == DT_OK ? job->call(job->ctx, &from, &out, err) : rc;
+        rc = cpu_copy(&image, &x, false, err);
+        rc = rc == DT_OK ? job->call(&x, job->weight, job->bias, job->params, &out, err) : rc;
         rc = rc == DT_OK ? cpu_copy(&out, &to, false, err) : rc;
     }
     dt_large_free(buffer);
     return rc;
 }
 
-static void
-images_part(void *ctx, int64_t begin, int64_t end)
-{
-    lines_job *job = ctx;
-    dt_error err;
-    const dt_status rc = run_images(job, begin, end, &err);
-    if (rc != DT_OK && !atomic_flag_test_and_set(&job->err_taken)) {
-        *job->err = err;
-        atomic_store(&job->status, rc);
-    }
-}
-
 dt_status
-cpu_by_lines(cpu_lines_call call, const void *ctx, const dt_array *from, dt_array *out, dt_error *err)
+cpu_by_lines(cpu_conv_call call, const dt_array *x, const dt_array *weight, const dt_array *bias,
+             const dt_conv2d_params *params, dt_array *out, dt_error *err)
 {
-    lines_job job = {call, ctx, from, out, .err = err, .err_taken = ATOMIC_FLAG_INIT};
+    lines_job job = {call, x, weight, bias, out, params};
     const int64_t images = out->shape[0];
     /* images that are too few for all threads share them one by one */
-    cpu_parallel(images, images < cpu_num_threads() ? images : 1, images_part, &job);
-    return (dt_status)atomic_load(&job.status);
+    return cpu_try_parallel(images, images < cpu_num_threads() ? images : 1, run_images, &job, err);
 }
 
 dt_status

@@ -30,9 +30,6 @@ typedef struct {
     bool lines, grad_lines;        /* channels side by side */
     bool turned;                   /* sums */
     char *sums;                    /* or NULL: made in the result */
-    dt_error *err;
-    atomic_flag err_taken;
-    atomic_int status;
 } weight_job;
 
 static int64_t
@@ -166,21 +163,14 @@ run_item(const weight_job *job, int64_t item, dt_error *err)
     return rc;
 }
 
-static void
-run_items(void *ctx, int64_t begin, int64_t end)
+static dt_status
+run_items(void *ctx, int64_t begin, int64_t end, dt_error *err)
 {
-    weight_job *job = ctx;
+    const weight_job *job = ctx;
     for (int64_t item = begin; item < end; item++) {
-        dt_error err;
-        dt_status rc = run_item(job, item, &err);
-        if (rc != DT_OK) {
-            if (!atomic_flag_test_and_set(&job->err_taken)) {
-                *job->err = err;
-                atomic_store(&job->status, rc);
-            }
-            return;
-        }
+        DT_TRY(run_item(job, item, err));
     }
+    return DT_OK;
 }
 
 /* Sums [begin, end) of all slices. */
@@ -244,8 +234,7 @@ run_products(weight_job *job, dt_error *err)
         return dt_fail_nomem(err, nbytes);
     }
     const int64_t items = products * job->slices, work = CPU_MAX(sums / products * job->patches / job->slices, 1);
-    cpu_parallel(items, CPU_CEIL_DIV(CPU_GRAIN, work), run_items, job);
-    dt_status rc = (dt_status)atomic_load(&job->status);
+    const dt_status rc = cpu_try_parallel(items, CPU_CEIL_DIV(CPU_GRAIN, work), run_items, job, err);
     if (rc == DT_OK && !direct) {
         cpu_parallel(sums, CPU_CEIL_DIV(CPU_GRAIN, job->slices), join_slices, job);
         cpu_parallel(job->groups * job->outputs, CPU_CEIL_DIV(CPU_GRAIN, columns), put_weights, job);
@@ -279,8 +268,6 @@ cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_
         .taps = out->shape[2] * out->shape[3],
         .groups = params->groups,
         .patches = grad->shape[0] * grad->shape[2] * grad->shape[3],
-        .err = err,
-        .err_taken = ATOMIC_FLAG_INIT,
     };
     job.size = (int64_t)dt_itemsize(job.compute);
     for (int i = 0; i < 2; i++) {

@@ -7,9 +7,6 @@ typedef struct {
     const dt_array *a, *b, *out;
     cpu_gemm_args g;
     int nbatch;
-    atomic_int status;
-    dt_error *err;
-    atomic_flag err_taken;
 } matmul_job;
 
 /* A batch of a over one b is one product of more rows, where a and out continue from matrix to matrix. */
@@ -29,10 +26,10 @@ fold_rows(matmul_job *job)
     }
 }
 
-static void
-matmul_part(void *ctx, int64_t begin, int64_t end)
+static dt_status
+matmul_part(void *ctx, int64_t begin, int64_t end, dt_error *err)
 {
-    matmul_job *job = ctx;
+    const matmul_job *job = ctx;
     int64_t itemsize = (int64_t)dt_itemsize(job->g.dtype);
     const int64_t *shape = job->out->shape;
     for (int64_t i = begin; i < end; i++) {
@@ -40,16 +37,9 @@ matmul_part(void *ctx, int64_t begin, int64_t end)
         g.a = (const char *)g.a + cpu_offset(job->nbatch, shape, job->a->strides, i) * itemsize;
         g.b = (const char *)g.b + cpu_offset(job->nbatch, shape, job->b->strides, i) * itemsize;
         g.c = (char *)g.c + cpu_offset(job->nbatch, shape, job->out->strides, i) * itemsize;
-        dt_error err;
-        dt_status rc = cpu_gemm(&g, &err);
-        if (rc != DT_OK) {
-            if (!atomic_flag_test_and_set(&job->err_taken)) {
-                *job->err = err;
-                atomic_store(&job->status, rc);
-            }
-            return;
-        }
+        DT_TRY(cpu_gemm(&g, err));
     }
+    return DT_OK;
 }
 
 static DT_NOINLINE dt_status
@@ -62,8 +52,6 @@ products(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_ma
         .b = b,
         .out = out,
         .nbatch = row,
-        .err = err,
-        .err_taken = ATOMIC_FLAG_INIT,
         .g =
             {
                 .dtype = (dt_dtype)out->dtype,
@@ -96,8 +84,7 @@ products(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_ma
         return cpu_gemm(&job.g, err);
     }
     /* large products share their own work among the threads */
-    cpu_parallel(batch, work >= LARGE_WORK ? batch : CPU_CEIL_DIV(CPU_GRAIN, work), matmul_part, &job);
-    return (dt_status)atomic_load(&job.status);
+    return cpu_try_parallel(batch, work >= LARGE_WORK ? batch : CPU_CEIL_DIV(CPU_GRAIN, work), matmul_part, &job, err);
 }
 
 /* One number of one product, and nothing after it. */

@@ -94,15 +94,13 @@ typedef struct {
     cpu_cell_row row;
     int64_t rows, size, itemsize;
     char *own;
-    atomic_int status;
-    dt_error *err;
-    atomic_flag err_taken;
 } steps_job;
 
 /* Of the rows [begin, end): h of step t in slot t, where an LSTM has read c, whose next one goes to the slot behind. */
 static dt_status
-run_rows(const steps_job *job, int64_t begin, int64_t end, dt_error *err)
+run_rows(void *ctx, int64_t begin, int64_t end, dt_error *err)
 {
+    const steps_job *job = ctx;
     const int64_t itemsize = job->itemsize, line = job->size * itemsize, slot = job->rows * line;
     const dt_array *x = job->product;
     cpu_gemm_args g = job->g;
@@ -129,18 +127,6 @@ run_rows(const steps_job *job, int64_t begin, int64_t end, dt_error *err)
     return DT_OK;
 }
 
-static void
-steps_part(void *ctx, int64_t begin, int64_t end)
-{
-    steps_job *job = ctx;
-    dt_error err;
-    const dt_status rc = run_rows(job, begin, end, &err);
-    if (rc != DT_OK && !atomic_flag_test_and_set(&job->err_taken)) {
-        *job->err = err;
-        atomic_store(&job->status, rc);
-    }
-}
-
 dt_status
 cpu_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
                const dt_array *state, dt_array *slots, bool *made, dt_error *err)
@@ -155,8 +141,6 @@ cpu_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, co
         .rows = n,
         .size = size,
         .itemsize = (int64_t)dt_itemsize((dt_dtype)h->dtype),
-        .err = err,
-        .err_taken = ATOMIC_FLAG_INIT,
         .g =
             {
                 .dtype = (dt_dtype)h->dtype,
@@ -186,7 +170,8 @@ cpu_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, co
     if (job.own == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
-    cpu_parallel(n, CPU_MAX(CPU_CEIL_DIV(STEPS_WORK, work), FEW_ROWS), steps_part, &job);
+    const int64_t grain = CPU_MAX(CPU_CEIL_DIV(STEPS_WORK, work), FEW_ROWS);
+    const dt_status rc = cpu_try_parallel(n, grain, run_rows, &job, err);
     dt_large_free(job.own);
-    return (dt_status)atomic_load(&job.status);
+    return rc;
 }
