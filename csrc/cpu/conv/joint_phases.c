@@ -8,9 +8,9 @@
 
 #define MAX_STRIDE 64
 #define PIECE_BYTES ((int64_t)512 << 10) /* of results for each thread */
-/* Patches that no phase needs cost a multiplication for each input channel, patches packed again as much as this many.
- */
-#define PACKING_COST 7
+#define PACKING_COST 4 /* multiplications that take as long as to pack a number of the patches again */
+#define MOST_INPUTS 96 /* with more of them the product of one phase is wide enough */
+#define FEW_INPUTS 16  /* the same where lines must be turned into planes */
 
 /* Along one dimension: where the grid of patches begins, its size, and the place of each phase's first entry in it. */
 typedef struct {
@@ -38,6 +38,50 @@ find_side(const dt_conv2d_params *params, int i, int64_t stride, int64_t entries
     side->size = end - first;
     side->pad = (side->f[0].taps - 1) * side->f[0].dilation - first;
     return true;
+}
+
+/* The weight's taps of all phases, turned over, as (phases, channels, outputs, rows, columns). */
+typedef struct {
+    const grid_side *sides;
+    const dt_array *weight;
+    char *to;
+} turn_job;
+
+#define TURN(type)                                                                                                     \
+    for (int64_t k = 0; k < outputs; k++) {                                                                            \
+        const type *from = (const type *)dt_array_data(w) + k * w->strides[0] + c * w->strides[1];                     \
+        type *to = (type *)(void *)job->to + (c * outputs + k) * taps;                                                 \
+        for (int64_t p = 0; p < phases; p++, to += channels * outputs * taps) {                                        \
+            const cpu_phase *y = &down->f[p / across->stride], *x = &across->f[p % across->stride];                    \
+            for (int64_t i = 0; i < taps; i++) {                                                                       \
+                const int64_t r = y->tap + (y->taps - 1 - i / x->taps) * y->step;                                      \
+                const int64_t s = x->tap + (x->taps - 1 - i % x->taps) * x->step;                                      \
+                to[i] = from[r * w->strides[2] + s * w->strides[3]];                                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+/* Of the channels [begin, end): what stands together of them is read once. */
+static void
+turn_channels(void *ctx, int64_t begin, int64_t end)
+{
+    const turn_job *job = ctx;
+    const dt_array *w = job->weight;
+    const grid_side *down = &job->sides[0], *across = &job->sides[1];
+    const int64_t outputs = w->shape[0], channels = w->shape[1], phases = down->stride * across->stride;
+    const int64_t taps = down->f[0].taps * across->f[0].taps;
+    for (int64_t c = begin; c < end; c++) {
+        switch (dt_itemsize((dt_dtype)w->dtype)) {
+        case 2:
+            TURN(uint16_t)
+            break;
+        case 4:
+            TURN(uint32_t)
+            break;
+        default:
+            TURN(uint64_t)
+        }
+    }
 }
 
 /* Results of some images as (images, phases, channels, rows, columns), and where they go. */
@@ -153,7 +197,8 @@ cpu_conv2d_joint_phases(const dt_array *grad, const dt_array *weight, const dt_c
     const int64_t inputs = out->shape[1], phases = stride[0] * stride[1],
                   itemsize = (int64_t)dt_itemsize((dt_dtype)out->dtype);
     *made = false;
-    if (params->groups != 1 || phases == 1 || stride[0] > MAX_STRIDE || stride[1] > MAX_STRIDE) {
+    if (params->groups != 1 || phases == 1 || inputs > (joined && !lines ? FEW_INPUTS : MOST_INPUTS) ||
+        stride[0] > MAX_STRIDE || stride[1] > MAX_STRIDE) {
         return DT_OK;
     }
     dt_array g = *grad;
@@ -183,13 +228,16 @@ cpu_conv2d_joint_phases(const dt_array *grad, const dt_array *weight, const dt_c
         return dt_fail_nomem(err, nbytes);
     }
     dt_storage taps = {.data = buffer}, entries = {.data = buffer + weights};
-    dt_array turned = {0};
-    for (int64_t i = phases - 1; i >= 0; i--) {
-        const cpu_phase f[2] = {sides[0].f[i / stride[1]], sides[1].f[i % stride[1]]};
-        taps.data = buffer + i * (dt_array_numel(weight) / phases) * itemsize;
-        turned = cpu_turned_copy(weight, f, 1, &taps);
-    }
-    turned.shape[0] *= phases;
+    const int64_t rows = sides[0].f[0].taps, columns = sides[1].f[0].taps, outputs = weight->shape[0];
+    const dt_array turned = {
+        .storage = &taps,
+        .dtype = weight->dtype,
+        .ndim = 4,
+        .shape = {phases * inputs, outputs, rows, columns},
+        .strides = {outputs * rows * columns, rows * columns, columns, 1},
+    };
+    cpu_parallel(inputs, CPU_CEIL_DIV(CPU_GRAIN, outputs * rows * columns * phases), turn_channels,
+                 &(turn_job){sides, weight, buffer});
     weave_job job = {.sides = sides, .grid = {.storage = &entries, .dtype = out->dtype, .ndim = 4}, .out = *out};
     const int64_t channels = phases * inputs;
     const int64_t shape[4] = {some, channels, sides[0].size, sides[1].size};
