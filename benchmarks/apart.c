@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define STRETCHES 5
@@ -21,20 +22,22 @@ now(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void
+static int
 stay(int processor)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET((size_t)processor, &set);
-    (void)sched_setaffinity(0, sizeof(set), &set);
+    return sched_setaffinity(0, sizeof(set), &set);
 }
 
 static void *
 give_back(void *argument)
 {
     (void)argument;
-    stay(processors[1]);
+    if (stay(processors[1]) != 0) {
+        exit(1);
+    }
     while (!atomic_load_explicit(&done, memory_order_relaxed)) {
         if (atomic_load(&ball) == 1) {
             atomic_store(&ball, 0);
@@ -57,10 +60,9 @@ main(void)
         }
     }
     pthread_t other;
-    if (found < 2 || pthread_create(&other, NULL, give_back, NULL) != 0) {
+    if (found < 2 || stay(processors[0]) != 0 || pthread_create(&other, NULL, give_back, NULL) != 0) {
         return 1;
     }
-    stay(processors[0]);
     double least = 1e300;
     for (int stretch = 0; stretch < STRETCHES; stretch++) {
         const double start = now();

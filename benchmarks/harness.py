@@ -293,7 +293,7 @@ def run(options, threads):
             for row in chosen:
                 done.append(time_row(row, libs, effort, tick))
                 after = round_trip()
-                done[-1]["round_trip_ns"] = after and max(before, after)
+                done[-1]["round_trip_ns"] = max(before, after) if before and after else None
                 before = after
             if imports:
                 done.append(time_imports(libs, effort, tick))

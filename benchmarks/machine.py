@@ -88,7 +88,7 @@ def compiled(name):
 
 
 def printed(program, *arguments):
-    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True, timeout=300).stdout
 
 
 def ceilings(threads):
@@ -106,7 +106,15 @@ def round_trips(threads):
         yield lambda: None
         return
     with compiled("apart.c") as program:
-        yield lambda: float(printed(program)) if program else None
+        yield lambda: round_trip(program)
+
+
+def round_trip(program):
+    """None where it cannot be told."""
+    try:
+        return float(printed(program)) if program else None
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return None
 
 
 def describe(libs, threads, options):

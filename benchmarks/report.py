@@ -125,13 +125,12 @@ def table(record):
 
 
 BEHIND = 0.95  # of a peer's speed: below, a row is listed first
-FAR = 3  # times the shortest round trip between processors: they share no cache
+FAR = 3  # times the shortest round trip between processors that a run saw
 
 
-def far_trips(record):
-    """{name: the round trip} of rows during which the processors were far from each other."""
-    trips = {row["name"]: row["round_trip_ns"] for row in record["rows"] if row.get("round_trip_ns")}
-    return {name: trip for name, trip in trips.items() if trip > FAR * min(trips.values())}
+def far_from(record):
+    """The round trip above which the processors of a row were far from each other."""
+    return FAR * min((row["round_trip_ns"] for row in record["rows"] if row.get("round_trip_ns")), default=math.inf)
 
 
 def far_line(record):
@@ -139,21 +138,23 @@ def far_line(record):
     trips = [row["round_trip_ns"] for row in record["rows"] if row.get("round_trip_ns")]
     if not trips:
         return ""
+    far = sum(trip > far_from(record) for trip in trips)
     return (
         f"Around each row a number took {min(trips):.0f} to {max(trips):.0f} ns from one processor to another and"
-        f" back (`benchmarks/apart.c`), for {len(far_trips(record))} of {len(trips)} rows over {FAR} times the least."
+        f" back (`benchmarks/apart.c`), for {far} of {len(trips)} rows over {FAR} times the least."
     )
 
 
 def behind_table(record):
     """The rows where a peer is ahead by 5 % or more, the furthest first."""
-    found, far = [], far_trips(record)
+    found, far = [], far_from(record)
     for row in record["rows"]:
         ratios = {p: ratio for p, ratio in medians(row).items() if p in PEERS and p != "interpreter"}
         if ratios and min(ratios.values()) < BEHIND:
             peer = min(ratios, key=ratios.__getitem__)
             times = [duration(row["median_ns"][name]) for name in ("devtensor", peer)]
-            apart = f"{far[row['name']]:.0f} ns apart" if row["name"] in far else ""
+            trip = row.get("round_trip_ns") or 0
+            apart = f"{trip:.0f} ns apart" if trip > far else ""
             found.append((ratios[peer], row["name"], times[0], f"{TITLES[peer]}, {times[1]}", apart))
     lines = [[name, ours, peer, f"{ratio:.2f}", apart] for ratio, name, ours, peer, apart in sorted(found)]
     head = ["a peer is ahead by 5 % or more", "devtensor", "peer", "ratio", "processors"]

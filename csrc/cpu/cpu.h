@@ -132,5 +132,7 @@ typedef struct {
 } cpu_gemm_args;
 
 dt_status cpu_gemm(const cpu_gemm_args *g, dt_error *err) DT_MUST_CHECK;
+/* Bytes of a processor's second cache, as the system says. */
+int64_t cpu_second_cache(void);
 
 #endif

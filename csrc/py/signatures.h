@@ -54,10 +54,10 @@
 #define PY_TEXT__lstm_cell "own, input, state"
 #define PY_SPEC__gru_cell {"gru", 3, 3, -1, {"own", "input", "state"}, __func__}
 #define PY_TEXT__gru_cell "own, input, state"
-#define PY_SPEC__lstm_steps {"lstm", 4, 4, -1, {"product", "weight", "h", "c"}, __func__}
-#define PY_TEXT__lstm_steps "product, weight, h, c"
-#define PY_SPEC__gru_steps {"gru", 3, 4, -1, {"product", "weight", "h", "bias"}, __func__}
-#define PY_TEXT__gru_steps "product, weight, h, bias=None"
+#define PY_SPEC__lstm_steps {"lstm", 4, 5, -1, {"product", "weight", "h", "c", "reverse"}, __func__}
+#define PY_TEXT__lstm_steps "product, weight, h, c, reverse=False"
+#define PY_SPEC__gru_steps {"gru", 3, 5, -1, {"product", "weight", "h", "bias", "reverse"}, __func__}
+#define PY_TEXT__gru_steps "product, weight, h, bias=None, reverse=False"
 #define PY_SPEC__remap {"interpolate", 8, 8, -1, {"input", "dim", "kinds", "sizes", "before", "steps", "shifts", "columns_first"}, __func__}
 #define PY_TEXT__remap "input, dim, kinds, sizes, before, steps, shifts, columns_first"
 #define PY_SPEC__resample {"interpolate", 4, 4, -1, {"input", "index", "share", "dim"}, __func__}

@@ -101,11 +101,15 @@ def _lstm_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> Devi
 def _gru_cell(own: DeviceArray, input: DeviceArray, state: DeviceArray) -> DeviceArray: ...
 @op("lstm")
 def _lstm_steps(
-    product: DeviceArray, weight: DeviceArray, h: DeviceArray, c: DeviceArray
+    product: DeviceArray, weight: DeviceArray, h: DeviceArray, c: DeviceArray, reverse: bool = False
 ) -> tuple[DeviceArray, DeviceArray]: ...
 @op("gru")
 def _gru_steps(
-    product: DeviceArray, weight: DeviceArray, h: DeviceArray, bias: DeviceArray | None = None
+    product: DeviceArray,
+    weight: DeviceArray,
+    h: DeviceArray,
+    bias: DeviceArray | None = None,
+    reverse: bool = False,
 ) -> DeviceArray: ...
 @op("interpolate")
 def _remap(

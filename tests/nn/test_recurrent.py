@@ -290,3 +290,40 @@ def test_steps_of_a_frozen_layer_pass_gradients_on(kind: str, device: str) -> No
         (grad,) = dt.autograd.grad(output.sum(), wanted)
         assert grad.abs().sum().item() > 0
         wanted.requires_grad_(False)
+
+
+@pytest.mark.parametrize("n", [2, 20])
+def test_a_bias_that_does_not_fit_is_seen_by_every_way(n: int, device: str) -> None:
+    x = dt.randn(3, n, F, device=device)
+    for bias in (dt.zeros(1), dt.zeros(3 * H + 1), dt.zeros(3, H), dt.zeros(3 * H, dtype=dt.float64)):
+        for recorded in (True, False):
+            module = nn.GRU(F, H).to(device)
+            module.bias_hh_l0 = nn.Parameter(bias.to(device))
+            with dt.set_grad_enabled(recorded), pytest.raises(RuntimeError):
+                module(x)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_what_steps_in_one_call_came_from(kind: str, device: str) -> None:
+    module, x = getattr(nn, kind)(F, H).to(device).requires_grad_(False), dt.randn(T, N, F, device=device)
+    output, _ = module(x)
+    with pytest.raises(dt.ShapeMismatchError) as caught:
+        output + dt.ones(7, 5, device=device)
+    actions = [origin.action for origin in caught.value.operands[0].history]
+    assert actions == [kind.lower(), "linear", "randn"]
+
+
+@pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16])
+def test_the_cpu_has_no_steps_in_one_call_for_half_types(dtype: dt.dtype) -> None:
+    """The layers do not ask for them."""
+    product, weight, h = dt.zeros(2, 20, 32, dtype=dtype), dt.zeros(32, 8, dtype=dtype), dt.zeros(20, 8, dtype=dtype)
+    with pytest.raises(RuntimeError, match="no kernel"):
+        dt._C._lstm_steps(product, weight, h, h)
+    with pytest.raises(RuntimeError, match="no kernel"):
+        dt._C._lstm_cell(product[0], product[1], h)
+
+
+def test_no_steps(device: str) -> None:
+    product, weight, h = (dt.ones(shape, device=device) for shape in ((0, N, 4 * H), (4 * H, H), (N, H)))
+    outputs, c = dt._C._lstm_steps(product, weight, h, 2 * h)
+    assert outputs.shape == (0, N, H) and dt.equal(c, 2 * h)

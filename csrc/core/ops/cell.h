@@ -10,18 +10,12 @@
 dt_status dt_cell_step(dt_cell cell, const dt_array *own, const dt_array *x, const dt_array *state, dt_array *out,
                        dt_error *err) DT_MUST_CHECK;
 
-/* All steps of a layer, which are not recorded: product (steps, n, gates * size), at least one step; weight and bias of
- * the product with h, whose bias an LSTM has not; h and, of an LSTM alone, c (n, size). outputs: (steps, n, size), the
- * h of each step in the order of the steps; last: c after the last one, empty for a GRU. */
-dt_status dt_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, const dt_array *bias,
-                        const dt_array *h, const dt_array *c, dt_array *outputs, dt_array *last,
-                        dt_error *err) DT_MUST_CHECK;
-
-/* All steps of a layer, none of them recorded: product (steps, n, gates * size), at least one; weight and bias of the
- * product with h; h (n, size), and c likewise, NULL for a GRU. outputs: (steps, n, size), the h of each step in the
- * order of the steps; last: c after the last one, of an LSTM. */
-dt_status dt_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, const dt_array *bias,
-                        const dt_array *h, const dt_array *c, dt_array *outputs, dt_array *last,
+/* All steps of a layer, none of them recorded, the last one first where reverse is true: product (steps, n, gates *
+ * size); weight and bias of the product with h, an LSTM's without bias; h (n, size), and c likewise, NULL for a GRU.
+ * outputs: (steps, n, size), the h of each step in the order in which they were taken; last: c after them, of an LSTM;
+ * NULL for a GRU. */
+dt_status dt_cell_steps(const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
+                        const dt_array *c, bool reverse, dt_array *outputs, dt_array *last,
                         dt_error *err) DT_MUST_CHECK;
 
 #endif

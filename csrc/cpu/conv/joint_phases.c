@@ -1,7 +1,7 @@
 /* joint_phases.c: all phases of a gradient's convolutions as one convolution. Where the stride divides the weight's
- * sizes, every phase has the same number of taps and reads the same patches, at most one patch apart: one product of
- * all taps packs each patch once, and its results are woven into their rows. Images go through in pieces that stay in
- * the cache. */
+ * sizes, every phase has the same number of taps and reads nearly the same patches: one product of all taps packs each
+ * patch once, and its results are woven into their rows. Some images go through at a time, so that their results stay
+ * in the cache, or all where the weight is packed for each product and is large beside them. */
 #include <string.h>
 
 #include "phases.h"

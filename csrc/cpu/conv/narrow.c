@@ -1,16 +1,21 @@
 /* narrow.c: a vector of a plane with few columns is mostly empty. So planes are copied to lines, whose channels lie
- * side by side, and back: an image at a time, which stays in the cache. */
+ * side by side, and back: an image at a time, which stays in the cache; for the weight's gradient all of them. */
 #include "narrow.h"
 
 #define COLUMNS 8
 #define LEAST_TAPS 4
+#define LEAST_PLANE 16 /* of x and the result: the weight is packed for each image */
+#define IMAGE_BYTES ((int64_t)1 << 20)
 
 bool
 cpu_is_narrow(const dt_array *x, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out)
 {
-    return weight->shape[1] == 1 && weight->shape[0] == params->groups && params->groups >= DEPTHWISE_LANES &&
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype), channels = x->shape[1];
+    const int64_t plane = x->shape[2] * x->shape[3], result = out->shape[2] * out->shape[3];
+    return weight->shape[1] == 1 && weight->shape[0] == params->groups && channels >= DEPTHWISE_LANES &&
            weight->shape[2] * weight->shape[3] >= LEAST_TAPS && CPU_MIN(x->shape[3], out->shape[3]) <= COLUMNS &&
-           (x->strides[1] != 1 || out->strides[1] != 1) && dt_itemsize((dt_dtype)x->dtype) >= sizeof(float);
+           CPU_MIN(plane, result) >= LEAST_PLANE && (plane + result) * channels * itemsize <= IMAGE_BYTES &&
+           (x->strides[1] != 1 || out->strides[1] != 1) && itemsize >= (int64_t)sizeof(float);
 }
 
 /* So many images like those of x in memory of `storage`, with channels side by side. */

@@ -4,8 +4,8 @@
 
 #include "conv.h"
 
-/* Whether a depthwise convolution of x with this weight, or its gradient, is quicker with channels side by side, where
- * x and out do not have them so. */
+/* Whether a depthwise convolution of x with this weight, or its gradient, is quicker with channels side by side, as x
+ * and out do not both have them. */
 bool cpu_is_narrow(const dt_array *x, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out);
 
 /* What makes out of x: cpu_conv2d, or what has its parameters. */

@@ -177,8 +177,8 @@ run_share(void *ctx, int64_t begin, int64_t end)
 
 /* ---------------------------------------------------------------- the plan */
 
-static int64_t
-second_cache(void)
+int64_t
+cpu_second_cache(void)
 {
     static atomic_int_fast64_t known;
     int64_t size = atomic_load_explicit(&known, memory_order_relaxed);
@@ -281,7 +281,7 @@ choose_sizes(gemm_plan *p)
     bool sums = many && !p->c_holds_sums, ragged = many && !sums && p->g->n % kernel->columns != 0;
     int64_t share_a = CPU_CEIL_DIV(p->panels_a, p->grid_rows), share_b = CPU_CEIL_DIV(p->panels_b, p->grid_columns);
     int64_t panel_a = kernel->rows * depth * p->size, panel_b = kernel->columns * depth * p->size;
-    p->block_a = CPU_MAX(second_cache() * 3 / 8 / panel_a, 1);
+    p->block_a = CPU_MAX(cpu_second_cache() * 3 / 8 / panel_a, 1);
     p->block_b = CPU_MAX(CPU_MIN(B_BYTES, ALL_BYTES / shares) / panel_b, 1);
     p->super_a = share_a;
     if (sums) {

@@ -40,10 +40,10 @@ cuda_cell(dt_cell cell, const dt_array *own, const dt_array *x, const dt_array *
 
 /* Step by step. */
 dt_status
-cuda_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
-                const dt_array *state, dt_array *slots, bool *made, dt_error *err)
+cuda_cell_steps(const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
+                const dt_array *state, dt_array *out, dt_array *last, bool *made, dt_error *err)
 {
-    (void)cell, (void)product, (void)weight, (void)bias, (void)h, (void)state, (void)slots, (void)err;
+    (void)product, (void)weight, (void)bias, (void)h, (void)state, (void)out, (void)last, (void)err;
     *made = false;
     return DT_OK;
 }

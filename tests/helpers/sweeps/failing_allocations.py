@@ -61,6 +61,11 @@ MORE: dict[str, Callable[[dt.DeviceArray], Any]] = {
     "gradients of conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 1),
     "gradients of conv2d in float16": lambda x: gradients_of_layers(x.device, dt.float16, 1),
     "gradients of a depthwise conv2d": lambda x: gradients_of_layers(x.device, dt.float32, 4),
+    "conv2d of narrow planes": lambda x: narrow(x.device),
+    "all steps of an LSTM": lambda x: steps("LSTM", x.device),
+    "all steps of a GRU": lambda x: steps("GRU", x.device),
+    "cat of rows": lambda x: dt.cat([x.repeat(1, 8)] * 2, 1),
+    "pad": lambda x: dt.pad(x, (1, 2, 0, 1), "reflect"),
     "conv_transpose2d": lambda x: transposed(x.device, padding=1, output_padding=1, stride=2),
     "conv_transpose2d by its formula": lambda x: transposed(x.device, dilation=3, output_padding=2),
     "gradient of a long avg_pool1d": lambda x: long_pool(x.device),
@@ -155,6 +160,20 @@ def gradients_of_layers(device: dt.device, dtype: dt.dtype, groups: int) -> tupl
     loss = dt.max_pool2d(dt.conv2d(x, w, stride=2, padding=1, groups=groups), 2, 1).sum()
     dt.autograd.grad(loss, (x, w), create_graph=True)  # by formulas: the way round a library that refuses
     return dt.autograd.grad(loss, (x, w))
+
+
+def narrow(device: dt.device) -> tuple[dt.DeviceArray, ...]:
+    x, w = (dt.ones(shape, device=device, requires_grad=True) for shape in ((2, 16, 5, 5), (16, 1, 3, 3)))
+    y = dt.conv2d(x, w, padding=1, groups=16)
+    return y, *dt.autograd.grad(y.sum(), (x, w))
+
+
+def steps(kind: str, device: dt.device) -> list[dt.DeviceArray]:
+    """Few rows, which go step by step, and many."""
+    layer = getattr(dt.nn, kind)(2, 3, bidirectional=True, batch_first=True, device=device).requires_grad_(False)
+    for weight in layer.parameters():
+        weight.fill_(0.5)
+    return [layer(dt.ones(n, 3, 2, device=device))[0] for n in (1, 20)]
 
 
 def attend(x: dt.DeviceArray) -> dt.DeviceArray:

@@ -231,7 +231,8 @@ cpu_copy(const dt_array *src, dt_array *dst, bool non_blocking, dt_error *err)
 
 /* ---------------------------------------------------------------- arrays beside each other */
 
-#define ROW_BYTES 64     /* of a part: shorter ones are quicker by columns, one part after the other */
+#define ROW_BYTES 64 /* of a part: shorter ones are quicker by columns, one part after the other */
+#define ROW_MOST ((int64_t)32 << 10)
 #define LONG_ROW 1024    /* for which memcpy may be slow (copy.inc) */
 #define BLOCK_BYTES 1024 /* of the result, made of one part after the other */
 
@@ -268,11 +269,14 @@ join_rows(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Whether a, of the result's dtype, lies in memory as the result does: plain, or channels last. */
+/* Whether a, of the result's dtype, lies in memory as the result does: plain, or channels last; and its rows are
+ * neither short nor so long that they are better stored around the caches one part after the other. */
 static bool
-lies_so(const dt_array *a, const dt_array *out, bool last)
+joins(const dt_array *a, const dt_array *out, const join_job *job, bool last)
 {
-    return a->dtype == out->dtype && (last ? dt_is_channels_last(a) : dt_array_is_contiguous(a));
+    const int64_t row = (int64_t)dt_array_nbytes(a) / job->rows;
+    return a->dtype == out->dtype && (last ? dt_is_channels_last(a) : dt_array_is_contiguous(a)) && row >= ROW_BYTES &&
+           (row <= ROW_MOST || (int64_t)dt_array_nbytes(out) < CPU_STREAM_FROM);
 }
 
 /* Some rows at a time, so that the result is written from its beginning to its end. */
@@ -286,9 +290,9 @@ cpu_join(const dt_array *const *parts, int n, int dim, dt_array *out, bool *made
         job.rows *= out->shape[d];
     }
     job.nbytes = (int64_t)dt_array_nbytes(out) / job.rows;
-    *made = job.rows > 1 && (last || dt_array_is_contiguous(out));
+    *made = job.rows >= cpu_num_threads() && job.rows > 1 && (last || dt_array_is_contiguous(out));
     for (int i = 0; i < n && *made; i++) {
-        *made = lies_so(parts[i], out, last) && (int64_t)dt_array_nbytes(parts[i]) / job.rows >= ROW_BYTES;
+        *made = joins(parts[i], out, &job, last);
     }
     if (*made) {
         cpu_parallel(job.rows, CPU_CEIL_DIV(MOVE_GRAIN, job.nbytes), join_rows, &job);

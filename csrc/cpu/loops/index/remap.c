@@ -44,16 +44,20 @@ shown(const dt_remap_dim *d, int64_t n, int64_t i)
     }
 }
 
+/* How many there are; runs NULL: they are only counted. */
 static int64_t
 find_runs(const dt_remap_dim *d, int64_t n, run *runs)
 {
     int64_t count = 0;
-    for (int64_t i = 0; i < d->size; i++) {
+    run now = {0, 0, 0};
+    for (int64_t i = 0; i < d->size; i++, now.count++) {
         const int64_t from = shown(d, n, i);
-        if (count > 0 && from == runs[count - 1].from + runs[count - 1].count) {
-            runs[count - 1].count++;
-        } else {
-            runs[count++] = (run){i, from, 1};
+        if (now.count == 0 || from != now.from + now.count) {
+            now = (run){i, from, 0};
+            count++;
+        }
+        if (runs != NULL) {
+            runs[count - 1] = (run){now.to, now.from, now.count + 1};
         }
     }
     return count;
@@ -119,12 +123,13 @@ cpu_remap(const dt_array *x, const dt_remap_params *params, dt_array *out, bool 
     if (!*made) {
         return DT_OK;
     }
-    const size_t nbytes = (size_t)down->size * sizeof(int64_t) + (size_t)across->size * sizeof(run);
+    const int64_t nruns = find_runs(across, x->shape[dim + 1], NULL);
+    const size_t nbytes = (size_t)down->size * sizeof(int64_t) + (size_t)nruns * sizeof(run);
     run *runs = dt_malloc(nbytes);
     if (runs == NULL) {
         return dt_fail_nomem(err, nbytes);
     }
-    int64_t *rows = (int64_t *)(void *)(runs + across->size), unit = (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    int64_t *rows = (int64_t *)(void *)(runs + nruns), unit = (int64_t)dt_itemsize((dt_dtype)x->dtype);
     for (int64_t i = 0; i < down->size; i++) {
         rows[i] = shown(down, x->shape[dim], i);
     }

@@ -1,9 +1,8 @@
 /* cell.c: a step of an LSTM or GRU after its products, row by row, and all steps of some rows, which meet no others. */
 #include "../loops.h"
 
-#define CACHED_WEIGHT ((int64_t)512 << 10) /* bytes that a second cache holds beside the rest */
-#define FEW_ROWS 8                         /* read the weight too often */
-#define STEPS_WORK ((int64_t)1 << 18)      /* multiplications worth a thread */
+#define FEW_ROWS 8                    /* read the weight too often */
+#define STEPS_WORK ((int64_t)1 << 18) /* multiplications worth a thread */
 
 enum { OWN, X, STATE, GRAD, READS };
 
@@ -64,11 +63,22 @@ cell_grad_part(void *ctx, int64_t begin, int64_t end)
     }
 }
 
+/* Whether there are loops for its dtype. */
+static bool
+has_rows(const dt_array *state)
+{
+    return state->dtype == DT_FLOAT32 || state->dtype == DT_FLOAT64;
+}
+
 dt_status
 cpu_cell(dt_cell cell, const dt_array *own, const dt_array *x, const dt_array *state, dt_array *out, bool *made,
          dt_error *err)
 {
-    (void)made, (void)err;
+    (void)err;
+    *made = has_rows(state);
+    if (!*made) {
+        return DT_OK;
+    }
     cell_job job = job_of(cell, (const dt_array *[READS]){own, x, state, NULL}, out);
     cpu_parallel(job.n, CPU_CEIL_DIV(CPU_GRAIN / 16, job.size), cell_part, &job);
     return DT_OK;
@@ -87,60 +97,67 @@ cpu_cell_grad(dt_cell cell, const dt_array *own, const dt_array *x, const dt_arr
 /* ---------------------------------------------------------------- all steps */
 
 typedef struct {
-    dt_cell cell;
-    const dt_array *product, *state;
-    const dt_array *slots;
+    const dt_array *product, *state, *out, *last;
     cpu_gemm_args g; /* of one step of all rows */
     cpu_cell_row row;
-    int64_t rows, size, itemsize;
+    int64_t size, itemsize;
     char *own;
 } steps_job;
 
-/* Of the rows [begin, end): h of step t in slot t, where an LSTM has read c, whose next one goes to the slot behind. */
+/* Of the rows [begin, end): h of step t in its place, where an LSTM has read c, whose next one goes to the place
+ * behind, the last one to a place of its own. */
 static dt_status
 run_rows(void *ctx, int64_t begin, int64_t end, dt_error *err)
 {
     const steps_job *job = ctx;
-    const int64_t itemsize = job->itemsize, line = job->size * itemsize, slot = job->rows * line;
+    const int64_t itemsize = job->itemsize, line = job->size * itemsize, steps = job->product->shape[0];
     const dt_array *x = job->product;
     cpu_gemm_args g = job->g;
-    char *to = (char *)dt_array_data(job->slots) + begin * line;
+    char *to = (char *)dt_array_data(job->out) + begin * line;
+    char *last = job->last != NULL ? (char *)dt_array_data(job->last) + begin * line : NULL;
     g.m = end - begin;
     g.c = job->own + begin * g.n * itemsize;
     g.a = (const char *)g.a + begin * g.a_row * itemsize;
     const char *state = (const char *)dt_array_data(job->state) + begin * job->state->strides[0] * itemsize;
     int64_t state_row = job->state->strides[0] * itemsize;
-    for (int64_t t = 0; t < x->shape[0]; t++, to += slot) {
+    for (int64_t t = 0; t < steps; t++) {
         DT_TRY(cpu_gemm(&g, err));
+        char *next = last == NULL || t == steps - 1 ? last : to + job->out->strides[0] * itemsize;
         const char *from = (const char *)dt_array_data(x) + (t * x->strides[0] + begin * x->strides[1]) * itemsize;
         for (int64_t r = 0; r < g.m; r++) {
             job->row((const void *[]){(const char *)g.c + r * g.n * itemsize, from + r * x->strides[1] * itemsize,
                                       state + r * state_row},
-                     (void *[]){to + r * line, to + slot + r * line}, job->size);
+                     (void *[]){to + r * line, next == NULL ? NULL : next + r * line}, job->size);
         }
         g.a = to;
         g.a_row = job->size;
         g.a_column = 1;
-        state = job->cell == DT_CELL_LSTM ? to + slot : to;
+        state = next == NULL ? to : next;
         state_row = line;
+        to = (char *)dt_array_data(job->out) + (t + 1 < steps ? t + 1 : t) * job->out->strides[0] * itemsize +
+             begin * line;
     }
     return DT_OK;
 }
 
 dt_status
-cpu_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
-               const dt_array *state, dt_array *slots, bool *made, dt_error *err)
+cpu_cell_steps(const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
+               const dt_array *state, dt_array *out, dt_array *last, bool *made, dt_error *err)
 {
     const int64_t n = h->shape[0], size = h->shape[1], wide = weight->shape[0];
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)h->dtype);
+    *made = has_rows(h) && wide * size * itemsize <= cpu_second_cache() / 2 && n >= 2 * FEW_ROWS;
+    if (!*made) {
+        return DT_OK;
+    }
     steps_job job = {
-        .cell = cell,
         .product = product,
         .state = state,
-        .slots = slots,
-        .row = cpu_loops_here()->cells[h->dtype == DT_FLOAT64][cell],
-        .rows = n,
+        .out = out,
+        .last = last,
+        .row = cpu_loops_here()->cells[h->dtype == DT_FLOAT64][last != NULL ? DT_CELL_LSTM : DT_CELL_GRU],
         .size = size,
-        .itemsize = (int64_t)dt_itemsize((dt_dtype)h->dtype),
+        .itemsize = itemsize,
         .g =
             {
                 .dtype = (dt_dtype)h->dtype,
@@ -160,12 +177,8 @@ cpu_cell_steps(dt_cell cell, const dt_array *product, const dt_array *weight, co
                 .b_storage = weight->storage,
             },
     };
-    *made = wide * size * job.itemsize <= CACHED_WEIGHT && n >= 2 * FEW_ROWS;
-    if (!*made) {
-        return DT_OK;
-    }
     const int64_t work = CPU_MAX(product->shape[0] * wide * size, 1);
-    const size_t nbytes = (size_t)(n * wide * job.itemsize);
+    const size_t nbytes = (size_t)(n * wide * itemsize);
     job.own = dt_large_new(nbytes);
     if (job.own == NULL) {
         return dt_fail_nomem(err, nbytes);

@@ -1,4 +1,4 @@
-"""Recurrent layers: the products with the input of all steps as one, then step by step."""
+"""Recurrent layers: the products with the input of all steps as one, then step by step, or all steps in one call."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _linear(x: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None
     return _C.linear(x if x.dtype is weight.dtype else x.to(weight.dtype), weight, bias)
 
 
-def _unrecorded(product: DeviceArray, state: State, weights: Weights) -> bool:
-    """Whether all steps are one call, which makes no graph."""
+def _in_one_call(product: DeviceArray, state: State, weights: Weights) -> bool:
+    """Whether all steps can be: that makes no graph, and is there for what has a cell."""
     operands = (product, *state, weights.hh, weights.bias_hh)
     return (
         _has_cell(product, (*state, weights.hh))
@@ -50,12 +50,11 @@ def all_steps(
 ) -> tuple[DeviceArray, State]:
     """The outputs and the last state; product has its steps along d."""
     rows = product if d == 0 else product.transpose(0, d)
-    rows = rows.flip(0) if reverse else rows
     if mode == "LSTM":
-        outputs, c = _C._lstm_steps(rows, weights.hh, *state)
+        outputs, c = _C._lstm_steps(rows, weights.hh, *state, reverse)
         state = (outputs[-1], c)
     else:
-        outputs = _C._gru_steps(rows, weights.hh, *state, weights.bias_hh)
+        outputs = _C._gru_steps(rows, weights.hh, *state, weights.bias_hh, reverse)
         state = (outputs[-1],)
     outputs = outputs.flip(0) if reverse else outputs
     return (outputs if d == 0 else outputs.transpose(0, d).contiguous()), state
@@ -111,7 +110,7 @@ def run(
     rows follow each other.
     """
     product, step = input_product(mode, x, weights), STEPS[mode]
-    if sizes is None and mode in ("LSTM", "GRU") and _unrecorded(product, state, weights):
+    if sizes is None and mode in ("LSTM", "GRU") and _in_one_call(product, state, weights):
         return all_steps(mode, product, d, state, weights, reverse)
     rows = product.unbind(d) if sizes is None else product.split(list(sizes))
     outputs = []
