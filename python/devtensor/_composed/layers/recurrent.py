@@ -51,10 +51,12 @@ def all_steps(
     """The outputs and the last state; product has its steps along d."""
     rows = product if d == 0 else product.transpose(0, d)
     if mode == "LSTM":
-        outputs, c = _C._lstm_steps(rows, weights.hh, *state, reverse)
+        h, c = state
+        outputs, c = _C._lstm_steps(rows, weights.hh, h, c, reverse)
         state = (outputs[-1], c)
     else:
-        outputs = _C._gru_steps(rows, weights.hh, *state, weights.bias_hh, reverse)
+        (h,) = state
+        outputs = _C._gru_steps(rows, weights.hh, h, weights.bias_hh, reverse)
         state = (outputs[-1],)
     outputs = outputs.flip(0) if reverse else outputs
     return (outputs if d == 0 else outputs.transpose(0, d).contiguous()), state
