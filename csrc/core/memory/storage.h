@@ -2,6 +2,9 @@
 #ifndef DT_STORAGE_H
 #define DT_STORAGE_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "heap.h"
 
 /* A header, and behind it the elements of a small array on the host. */
@@ -28,18 +31,9 @@ dt_storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_s
     atomic_init(&s->refs, 1);
     s->backend = backend;
     s->device = device;
-    s->flags = 0;
-    atomic_init(&s->pending, 0);
-    atomic_init(&s->exported, false);
-    atomic_init(&s->kept, false);
-    atomic_init(&s->ours, false);
-    atomic_init(&s->version, 0);
+    memset(&s->flags, 0, offsetof(dt_storage, nbytes) - offsetof(dt_storage, flags)); /* two vectors, all but the rest */
     s->nbytes = nbytes;
-    s->data = NULL;
-    s->owner = NULL;
-    s->release_owner = NULL;
-    s->private = NULL;
-    atomic_init(&s->history, NULL);
+    memset(&s->data, 0, offsetof(dt_storage, born) - offsetof(dt_storage, data));
     atomic_init(&s->born, dt_transform_here.latest);
     *out = s;
     return DT_OK;
