@@ -390,7 +390,7 @@ py__lstm_steps(PY_PARAMS)
 {
     PY_PARSE(_lstm_steps)
     const dt_array *x[4];
-    bool reverse;
+    bool reverse = false;
     for (int i = 0; i < 4; i++) {
         if ((x[i] = py_arg_array(&a, i)) == NULL) {
             return NULL;
@@ -422,7 +422,7 @@ static PyObject *
 py__gru_steps(PY_PARAMS)
 {
     PY_PARSE(_gru_steps)
-    bool reverse;
+    bool reverse = false;
     const dt_array *product = py_arg_array(&a, 0), *weight = py_arg_array(&a, 1), *h = py_arg_array(&a, 2), *bias;
     if (product == NULL || weight == NULL || h == NULL || py_arg_optional_array(&a, 3, &bias) < 0 ||
         py_arg_bool(&a, 4, &reverse) < 0) {
