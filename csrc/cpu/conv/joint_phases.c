@@ -22,10 +22,11 @@ static bool
 find_side(const dt_conv2d_params *params, int i, int64_t stride, int64_t entries, int64_t kernel, grid_side *side)
 {
     int64_t first = INT64_MAX, end = INT64_MIN;
+    const cpu_phase model = cpu_find_phase(params, i, stride, 0, entries, kernel);
     side->stride = stride;
     for (int64_t j = 0; j < stride; j++) {
         const cpu_phase f = side->f[j] = cpu_find_phase(params, i, stride, j, entries, kernel);
-        if (f.taps == 0 || f.taps != side->f[0].taps || f.count == 0) {
+        if (f.taps == 0 || f.taps != model.taps || f.count == 0) {
             return false;
         }
         side->places[j] = (f.taps - 1) * f.dilation - f.pad;
@@ -36,7 +37,7 @@ find_side(const dt_conv2d_params *params, int i, int64_t stride, int64_t entries
         side->places[j] -= first;
     }
     side->size = end - first;
-    side->pad = (side->f[0].taps - 1) * side->f[0].dilation - first;
+    side->pad = (model.taps - 1) * model.dilation - first;
     return true;
 }
 

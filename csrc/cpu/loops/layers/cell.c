@@ -113,8 +113,10 @@ run_rows(void *ctx, int64_t begin, int64_t end, dt_error *err)
     const int64_t itemsize = job->itemsize, line = job->size * itemsize, steps = job->product->shape[0];
     const dt_array *x = job->product;
     cpu_gemm_args g = job->g;
-    char *to = (char *)dt_array_data(job->out) + begin * line;
-    char *last = job->last != NULL ? (char *)dt_array_data(job->last) + begin * line : NULL;
+    const bool lstm = job->last != NULL;
+    const int64_t step = job->out->strides[0] * itemsize;
+    char *const out = (char *)dt_array_data(job->out) + begin * line;
+    char *const last = (char *)dt_array_data(lstm ? job->last : job->out) + begin * line;
     g.m = end - begin;
     g.c = job->own + begin * g.n * itemsize;
     g.a = (const char *)g.a + begin * g.a_row * itemsize;
@@ -122,20 +124,19 @@ run_rows(void *ctx, int64_t begin, int64_t end, dt_error *err)
     int64_t state_row = job->state->strides[0] * itemsize;
     for (int64_t t = 0; t < steps; t++) {
         DT_TRY(cpu_gemm(&g, err));
-        char *next = last == NULL || t == steps - 1 ? last : to + job->out->strides[0] * itemsize;
+        char *const to = out + t * step;
+        char *const next = !lstm ? to : t < steps - 1 ? to + step : last; /* a GRU has but one state */
         const char *from = (const char *)dt_array_data(x) + (t * x->strides[0] + begin * x->strides[1]) * itemsize;
         for (int64_t r = 0; r < g.m; r++) {
             job->row((const void *[]){(const char *)g.c + r * g.n * itemsize, from + r * x->strides[1] * itemsize,
                                       state + r * state_row},
-                     (void *[]){to + r * line, next == NULL ? NULL : next + r * line}, job->size);
+                     (void *[]){to + r * line, next + r * line}, job->size);
         }
         g.a = to;
         g.a_row = job->size;
         g.a_column = 1;
-        state = next == NULL ? to : next;
+        state = next;
         state_row = line;
-        to = (char *)dt_array_data(job->out) + (t + 1 < steps ? t + 1 : t) * job->out->strides[0] * itemsize +
-             begin * line;
     }
     return DT_OK;
 }
