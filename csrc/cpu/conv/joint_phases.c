@@ -15,7 +15,7 @@
 /* Along one dimension: where the grid of patches begins, its size, and the place of each phase's first entry in it. */
 typedef struct {
     cpu_phase f[MAX_STRIDE];
-    int64_t places[MAX_STRIDE], stride, size, pad;
+    int64_t places[MAX_STRIDE], stride, size, pad, dilation, taps; /* dilation and taps: of every phase */
 } grid_side;
 
 static bool
@@ -24,6 +24,8 @@ find_side(const dt_conv2d_params *params, int i, int64_t stride, int64_t entries
     int64_t first = INT64_MAX, end = INT64_MIN;
     const cpu_phase model = cpu_find_phase(params, i, stride, 0, entries, kernel);
     side->stride = stride;
+    side->dilation = model.dilation;
+    side->taps = model.taps;
     for (int64_t j = 0; j < stride; j++) {
         const cpu_phase f = side->f[j] = cpu_find_phase(params, i, stride, j, entries, kernel);
         if (f.taps == 0 || f.taps != model.taps || f.count == 0) {
@@ -70,7 +72,7 @@ turn_channels(void *ctx, int64_t begin, int64_t end)
     const dt_array *w = job->weight;
     const grid_side *down = &job->sides[0], *across = &job->sides[1];
     const int64_t outputs = w->shape[0], channels = w->shape[1], phases = down->stride * across->stride;
-    const int64_t taps = down->f[0].taps * across->f[0].taps;
+    const int64_t taps = down->taps * across->taps;
     for (int64_t c = begin; c < end; c++) {
         switch (dt_itemsize((dt_dtype)w->dtype)) {
         case 2:
@@ -208,7 +210,7 @@ cpu_conv2d_joint_phases(const dt_array *grad, const dt_array *weight, const dt_c
         if (!find_side(params, i, stride[i], out->shape[2 + i], weight->shape[2 + i], &sides[i])) {
             return DT_OK;
         }
-        inner.dilation[i] = sides[i].f[0].dilation;
+        inner.dilation[i] = sides[i].dilation;
         inner.pad_before[i] = CPU_MAX(sides[i].pad, 0);
         const int64_t skipped = CPU_MIN(CPU_MAX(-sides[i].pad, 0), g.shape[2 + i]);
         g.offset += skipped * g.strides[2 + i] * itemsize;
@@ -229,7 +231,7 @@ cpu_conv2d_joint_phases(const dt_array *grad, const dt_array *weight, const dt_c
         return dt_fail_nomem(err, nbytes);
     }
     dt_storage taps = {.data = buffer}, entries = {.data = buffer + weights};
-    const int64_t rows = sides[0].f[0].taps, columns = sides[1].f[0].taps, outputs = weight->shape[0];
+    const int64_t rows = sides[0].taps, columns = sides[1].taps, outputs = weight->shape[0];
     const dt_array turned = {
         .storage = &taps,
         .dtype = weight->dtype,
