@@ -31,8 +31,8 @@ dt_storage_open(const dt_backend *backend, dt_device device, size_t nbytes, dt_s
     atomic_init(&s->refs, 1);
     s->backend = backend;
     s->device = device;
-    memset(&s->flags, 0,
-           offsetof(dt_storage, nbytes) - offsetof(dt_storage, flags)); /* two vectors, all but the rest */
+    /* flags to version, data to history: nothing yet, by vectors */
+    memset(&s->flags, 0, offsetof(dt_storage, nbytes) - offsetof(dt_storage, flags));
     s->nbytes = nbytes;
     memset(&s->data, 0, offsetof(dt_storage, born) - offsetof(dt_storage, data));
     atomic_init(&s->born, dt_transform_here.latest);

@@ -111,10 +111,7 @@ run_steps(const dt_array *product, const dt_array *weight, const dt_array *bias,
         } else if (rc == DT_OK) {
             rc = dt_call_cell(cell, &own, &x, &c, cell == DT_CELL_LSTM ? &pair : &first, &made, err);
         }
-        if (rc == DT_OK && !made) {
-            rc = dt_fail(err, DT_ENOTIMPL, "not-implemented", names[cell], "%s has no kernel for this device",
-                         names[cell]);
-        }
+        rc = dt_result_made_here(rc, made, names[cell], &own, err);
         dt_array_clear(&own);
         h = first;
         c = cell == DT_CELL_GRU ? first : t + 1 < out->shape[0] ? entry(out, t + 1) : *last;

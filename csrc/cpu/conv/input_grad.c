@@ -34,10 +34,7 @@ run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *
         part.shape[2 + i] = f[i].count;
         part.strides[2 + i] *= f[i].stride;
         inner.dilation[i] = f[i].dilation;
-        inner.pad_before[i] = CPU_MAX(f[i].pad, 0);
-        const int64_t skipped = CPU_MIN(CPU_MAX(-f[i].pad, 0), g.shape[2 + i]);
-        g.offset += skipped * g.strides[2 + i] * itemsize;
-        g.shape[2 + i] -= skipped;
+        cpu_begin_phase(f[i].pad, i, &inner, &g);
     }
     if (f[0].count == 0 || f[1].count == 0) {
         return DT_OK;
@@ -48,8 +45,9 @@ run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *
     const bool copied = params->groups > 1;
     /* not the weight's own storage: what is packed of it here is not kept */
     dt_storage storage = {.data = copied ? room->weights : weight->storage->data}, entries = {.data = room->entries};
+    const cpu_phases one[2] = {{&f[0], 1}, {&f[1], 1}};
     const dt_array turned =
-        copied ? cpu_turned_copy(weight, f, params->groups, &storage) : cpu_turned_view(weight, f, &storage);
+        copied ? cpu_turned_copy(weight, one, params->groups, &storage) : cpu_turned_view(weight, f, &storage);
     if (room->entries == NULL) {
         return cpu_conv2d(&g, &turned, NULL, &inner, &part, err);
     }

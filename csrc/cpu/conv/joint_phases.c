@@ -15,7 +15,7 @@
 /* Along one dimension: where the grid of patches begins, its size, and the place of each phase's first entry in it. */
 typedef struct {
     cpu_phase f[MAX_STRIDE];
-    int64_t places[MAX_STRIDE], stride, size, pad, dilation, taps; /* dilation and taps: of every phase */
+    int64_t places[MAX_STRIDE], stride, size, pad, dilation; /* dilation: of every phase */
 } grid_side;
 
 static bool
@@ -25,7 +25,6 @@ find_side(const dt_conv2d_params *params, int i, int64_t stride, int64_t entries
     const cpu_phase model = cpu_find_phase(params, i, stride, 0, entries, kernel);
     side->stride = stride;
     side->dilation = model.dilation;
-    side->taps = model.taps;
     for (int64_t j = 0; j < stride; j++) {
         const cpu_phase f = side->f[j] = cpu_find_phase(params, i, stride, j, entries, kernel);
         if (f.taps == 0 || f.taps != model.taps || f.count == 0) {
@@ -41,50 +40,6 @@ find_side(const dt_conv2d_params *params, int i, int64_t stride, int64_t entries
     side->size = end - first;
     side->pad = (model.taps - 1) * model.dilation - first;
     return true;
-}
-
-/* The weight's taps of all phases, turned over, as (phases, channels, outputs, rows, columns). */
-typedef struct {
-    const grid_side *sides;
-    const dt_array *weight;
-    char *to;
-} turn_job;
-
-#define TURN(type)                                                                                                     \
-    for (int64_t k = 0; k < outputs; k++) {                                                                            \
-        const type *from = (const type *)dt_array_data(w) + k * w->strides[0] + c * w->strides[1];                     \
-        type *to = (type *)(void *)job->to + (c * outputs + k) * taps;                                                 \
-        for (int64_t p = 0; p < phases; p++, to += channels * outputs * taps) {                                        \
-            const cpu_phase *y = &down->f[p / across->stride], *x = &across->f[p % across->stride];                    \
-            for (int64_t i = 0; i < taps; i++) {                                                                       \
-                const int64_t r = y->tap + (y->taps - 1 - i / x->taps) * y->step;                                      \
-                const int64_t s = x->tap + (x->taps - 1 - i % x->taps) * x->step;                                      \
-                to[i] = from[r * w->strides[2] + s * w->strides[3]];                                                   \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-
-/* Of the channels [begin, end): what stands together of them is read once. */
-static void
-turn_channels(void *ctx, int64_t begin, int64_t end)
-{
-    const turn_job *job = ctx;
-    const dt_array *w = job->weight;
-    const grid_side *down = &job->sides[0], *across = &job->sides[1];
-    const int64_t outputs = w->shape[0], channels = w->shape[1], phases = down->stride * across->stride;
-    const int64_t taps = down->taps * across->taps;
-    for (int64_t c = begin; c < end; c++) {
-        switch (dt_itemsize((dt_dtype)w->dtype)) {
-        case 2:
-            TURN(uint16_t)
-            break;
-        case 4:
-            TURN(uint32_t)
-            break;
-        default:
-            TURN(uint64_t)
-        }
-    }
 }
 
 /* Results of some images as (images, phases, channels, rows, columns), and where they go. */
@@ -211,10 +166,7 @@ cpu_conv2d_joint_phases(const dt_array *grad, const dt_array *weight, const dt_c
             return DT_OK;
         }
         inner.dilation[i] = sides[i].dilation;
-        inner.pad_before[i] = CPU_MAX(sides[i].pad, 0);
-        const int64_t skipped = CPU_MIN(CPU_MAX(-sides[i].pad, 0), g.shape[2 + i]);
-        g.offset += skipped * g.strides[2 + i] * itemsize;
-        g.shape[2 + i] -= skipped;
+        cpu_begin_phase(sides[i].pad, i, &inner, &g);
     }
     const int64_t plane = out->shape[2] * out->shape[3], patches = sides[0].size * sides[1].size;
     if (g.shape[2] == 0 || g.shape[3] == 0 || (phases * patches - plane) * inputs > PACKING_COST * plane) {
@@ -231,16 +183,8 @@ cpu_conv2d_joint_phases(const dt_array *grad, const dt_array *weight, const dt_c
         return dt_fail_nomem(err, nbytes);
     }
     dt_storage taps = {.data = buffer}, entries = {.data = buffer + weights};
-    const int64_t rows = sides[0].taps, columns = sides[1].taps, outputs = weight->shape[0];
-    const dt_array turned = {
-        .storage = &taps,
-        .dtype = weight->dtype,
-        .ndim = 4,
-        .shape = {phases * inputs, outputs, rows, columns},
-        .strides = {outputs * rows * columns, rows * columns, columns, 1},
-    };
-    cpu_parallel(inputs, CPU_CEIL_DIV(CPU_GRAIN, outputs * rows * columns * phases), turn_channels,
-                 &(turn_job){sides, weight, buffer});
+    const cpu_phases all[2] = {{sides[0].f, stride[0]}, {sides[1].f, stride[1]}};
+    const dt_array turned = cpu_turned_copy(weight, all, 1, &taps);
     weave_job job = {.sides = sides, .grid = {.storage = &entries, .dtype = out->dtype, .ndim = 4}, .out = *out};
     const int64_t channels = phases * inputs;
     const int64_t shape[4] = {some, channels, sides[0].size, sides[1].size};

@@ -33,10 +33,23 @@ lines_like(const dt_array *x, int64_t images, dt_storage *storage)
     return lines;
 }
 
-static size_t
-lines_bytes(const dt_array *lines)
+/* Lines for so many images of x and y in one block, which the caller frees; NULL with an error. */
+static char *
+lines_for(const dt_array *x, const dt_array *y, int64_t images, dt_storage storage[2], dt_array lines[2], dt_error *err)
 {
-    return ((size_t)(lines->shape[0] * lines->strides[0]) * dt_itemsize((dt_dtype)lines->dtype) + 63) & ~(size_t)63;
+    lines[0] = lines_like(x, images, &storage[0]);
+    lines[1] = lines_like(y, images, &storage[1]);
+    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype);
+    const size_t first = ((size_t)(images * lines[0].strides[0] * itemsize) + 63) & ~(size_t)63;
+    const size_t nbytes = first + (size_t)(images * lines[1].strides[0] * itemsize);
+    char *buffer = dt_large_new(nbytes);
+    if (buffer == NULL) {
+        (void)dt_fail_nomem(err, nbytes);
+        return NULL;
+    }
+    storage[0] = (dt_storage){.data = buffer};
+    storage[1] = (dt_storage){.data = buffer + first};
+    return buffer;
 }
 
 typedef struct {
@@ -58,22 +71,19 @@ static dt_status
 run_images(void *ctx, int64_t begin, int64_t end, dt_error *err)
 {
     const lines_job *job = ctx;
-    dt_storage storage[2] = {{.data = NULL}, {.data = NULL}};
-    dt_array x = lines_like(job->x, 1, &storage[0]), out = lines_like(job->out, 1, &storage[1]);
-    const size_t nbytes = lines_bytes(&x) + lines_bytes(&out);
-    char *buffer = dt_large_new(nbytes);
+    dt_storage storage[2];
+    dt_array lines[2];
+    char *buffer = lines_for(job->x, job->out, 1, storage, lines, err);
     if (buffer == NULL) {
-        return dt_fail_nomem(err, nbytes);
+        return DT_ENOMEM;
     }
-    storage[0].data = buffer;
-    storage[1].data = buffer + lines_bytes(&x);
     dt_status rc = DT_OK;
     for (int64_t i = begin; i < end && rc == DT_OK; i++) {
         const dt_array image = image_of(job->x, i);
         dt_array to = image_of(job->out, i);
-        rc = cpu_copy(&image, &x, false, err);
-        rc = rc == DT_OK ? job->call(&x, job->weight, job->bias, job->params, &out, err) : rc;
-        rc = rc == DT_OK ? cpu_copy(&out, &to, false, err) : rc;
+        rc = cpu_copy(&image, &lines[0], false, err);
+        rc = rc == DT_OK ? job->call(&lines[0], job->weight, job->bias, job->params, &lines[1], err) : rc;
+        rc = rc == DT_OK ? cpu_copy(&lines[1], &to, false, err) : rc;
     }
     dt_large_free(buffer);
     return rc;
@@ -93,18 +103,15 @@ dt_status
 cpu_narrow_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_params *params, dt_array *out,
                        bool *made, dt_error *err)
 {
-    dt_storage storage[2] = {{.data = NULL}, {.data = NULL}};
-    dt_array lines = lines_like(x, x->shape[0], &storage[0]), grads = lines_like(grad, grad->shape[0], &storage[1]);
-    const size_t nbytes = lines_bytes(&lines) + lines_bytes(&grads);
-    char *buffer = dt_large_new(nbytes);
+    dt_storage storage[2];
+    dt_array lines[2];
+    char *buffer = lines_for(x, grad, x->shape[0], storage, lines, err);
     if (buffer == NULL) {
-        return dt_fail_nomem(err, nbytes);
+        return DT_ENOMEM;
     }
-    storage[0].data = buffer;
-    storage[1].data = buffer + lines_bytes(&lines);
-    dt_status rc = cpu_copy(x, &lines, false, err);
-    rc = rc == DT_OK ? cpu_copy(grad, &grads, false, err) : rc;
-    rc = rc == DT_OK ? cpu_conv2d_weight_grad(&lines, &grads, params, out, made, err) : rc;
+    dt_status rc = cpu_copy(x, &lines[0], false, err);
+    rc = rc == DT_OK ? cpu_copy(grad, &lines[1], false, err) : rc;
+    rc = rc == DT_OK ? cpu_conv2d_weight_grad(&lines[0], &lines[1], params, out, made, err) : rc;
     dt_large_free(buffer);
     return rc;
 }

@@ -14,11 +14,20 @@ typedef struct {
 cpu_phase cpu_find_phase(const dt_conv2d_params *params, int i, int64_t stride, int64_t first, int64_t size,
                          int64_t kernel);
 
-/* The weight's taps of a phase, turned over, as (groups * channels of one, outputs of one, rows, columns): for one
- * group as a view whose steps between taps are negative, whose storage borrows the weight's memory; or as a copy to
- * that of `storage`. */
+/* Some phases along a dimension, of as many taps each. */
+typedef struct {
+    const cpu_phase *f;
+    int64_t count;
+} cpu_phases;
+
+/* Begins a convolution of grad `pad` places before it along dimension i, or as many after where that is negative. */
+void cpu_begin_phase(int64_t pad, int i, dt_conv2d_params *inner, dt_array *grad);
+
+/* The weight's taps, turned over, as (groups * channels of one, outputs of one, rows, columns): of a phase and one
+ * group as a view whose steps between taps are negative, whose storage borrows the weight's memory; or of some phases,
+ * one after the other in the first dimension, as a copy to that of `storage`. */
 dt_array cpu_turned_view(const dt_array *weight, const cpu_phase f[2], dt_storage *storage);
-dt_array cpu_turned_copy(const dt_array *weight, const cpu_phase f[2], int64_t groups, dt_storage *storage);
+dt_array cpu_turned_copy(const dt_array *weight, const cpu_phases sides[2], int64_t groups, dt_storage *storage);
 
 /* All phases as one convolution, where they have the same number of taps and that is less work; *made says whether. */
 dt_status cpu_conv2d_joint_phases(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params,
