@@ -28,7 +28,7 @@ typedef struct _PyInterpreterFrame frame;
 
 #define MAX_OWN 1024
 static char own[MAX_OWN]; /* devtensor's directory with the separator; set once, at import */
-static size_t own_length; /* 0: not known */
+static size_t own_length = SIZE_MAX; /* as long as it is not known */
 
 /* The end of the first own_length characters, which differs for nearly every file that is not ours. */
 static inline uint64_t
@@ -39,7 +39,7 @@ tail(const char *text)
     return bytes;
 }
 
-static DT_NOINLINE bool
+static bool
 is_below(const char *text)
 {
     return memcmp(text, own, own_length) == 0 && strncmp(text + own_length, "digits/", strlen("digits/")) != 0;
@@ -54,21 +54,28 @@ is_own_utf8(PyObject *filename)
     PyErr_Fetch(&type, &exception, &traceback);
     const char *text = PyUnicode_AsUTF8AndSize(filename, &length);
     PyErr_Restore(type, exception, traceback); /* and none of a name that is no text */
-    return text != NULL && own_length != 0 && (size_t)length > own_length && is_below(text);
+    return text != NULL && (size_t)length > own_length && is_below(text);
+}
+
+/* Whether a file may be of the library itself; nearly always the answer, and found without a call. */
+static inline bool
+may_be_own(PyObject *filename)
+{
+    if (!PyUnicode_IS_COMPACT_ASCII(filename)) {
+        return true;
+    }
+    const char *text = (const char *)((PyASCIIObject *)filename + 1);
+    return (size_t)PyUnicode_GET_LENGTH(filename) > own_length && tail(text) == tail(own);
 }
 
 /* Files of the library itself. Its programs (digits) are users of it. */
-static inline bool
+static bool
 is_own(PyObject *filename)
 {
     if (!PyUnicode_IS_COMPACT_ASCII(filename)) {
         return is_own_utf8(filename);
     }
-    if (own_length == 0 || (size_t)PyUnicode_GET_LENGTH(filename) <= own_length) {
-        return false;
-    }
-    const char *text = (const char *)PyUnicode_1BYTE_DATA(filename);
-    return tail(text) == tail(own) && is_below(text);
+    return may_be_own(filename) && is_below((const char *)PyUnicode_1BYTE_DATA(filename));
 }
 
 bool
@@ -173,7 +180,7 @@ py_frame_user_call(int *instruction, PyObject **called)
     }
     PyObject *code = CODE(f);
     *instruction = INSTRUCTION(f);
-    bool ours = !PyCode_Check(code) || is_own(((PyCodeObject *)code)->co_filename);
+    bool ours = !PyCode_Check(code) || may_be_own(((PyCodeObject *)code)->co_filename);
     return DT_UNLIKELY(ours) ? find_user_code(code, f, instruction, called) : code;
 }
 
@@ -247,7 +254,7 @@ py__set_own_directory(PY_PARAMS)
         PyErr_Clear();
         return PyErr_Format(PyExc_TypeError, "_set_own_directory(): a path is needed");
     }
-    own_length = 0;
+    own_length = SIZE_MAX;
     if ((size_t)length < sizeof(own) && (size_t)length >= sizeof(uint64_t)) {
         memcpy(own, text, (size_t)length);
         own_length = (size_t)length;

@@ -7,7 +7,7 @@
 #define DEPTH 8
 #define FREE_LIST_SIZE 64
 static py_step *free_list[FREE_LIST_SIZE]; /* the GIL guards them */
-static int free_list_count;
+static size_t free_list_count;
 
 #ifdef Py_GIL_DISABLED
 #define RETAIN(step) __atomic_fetch_add(&(step)->refs, 1, __ATOMIC_RELAXED)
@@ -49,22 +49,51 @@ py_step_retain(py_step *step)
     return step;
 }
 
+/* The end of a step that is the last to know a code object, or whose block is not kept. */
+static DT_NOINLINE void
+end_slowly(py_step *step)
+{
+    py_step *parent = step->parent;
+    Py_XDECREF(step->code);
+    Py_XDECREF(step->called);
+    PyMem_Free(step);
+    py_step_release(parent);
+}
+
+/* Whether giving up a reference to object ends nothing. */
+static inline bool
+is_kept_by_others(PyObject *object)
+{
+#ifdef Py_GIL_DISABLED
+    return false; /* nobody knows, and there is no free list */
+#else
+    return object == NULL || Py_REFCNT(object) > 1;
+#endif
+}
+
+/* A reference to what others keep. Py_DECREF has a call for the last one, before which registers are saved. */
+static inline void
+give_up(PyObject *object)
+{
+    if (object != NULL) {
+        Py_SET_REFCNT(object, Py_REFCNT(object) - 1);
+    }
+}
+
+/* Every array ends here: as the usual way calls nothing, it saves no registers. */
 void
 py_step_release(py_step *step)
 {
     while (step != NULL && RELEASE(step)) {
-        py_step *parent = step->parent;
-        Py_XDECREF(step->code);
-        Py_XDECREF(step->called);
-#ifndef Py_GIL_DISABLED
-        if (free_list_count < FREE_LIST_SIZE) {
-            free_list[free_list_count++] = step;
-        } else
-#endif
-        {
-            PyMem_Free(step);
+        bool kept = is_kept_by_others(step->code) && is_kept_by_others(step->called);
+        if (DT_UNLIKELY(!kept || free_list_count == FREE_LIST_SIZE)) {
+            end_slowly(step);
+            return;
         }
-        step = parent;
+        give_up(step->code);
+        give_up(step->called);
+        free_list[free_list_count++] = step;
+        step = step->parent;
     }
 }
 

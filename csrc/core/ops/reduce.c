@@ -56,7 +56,7 @@ reduce_dtypes(dt_reduce_kind kind, const char *name, const dt_operand in[2], int
 }
 
 /* x with the dimensions in `reduced` last, borrowed, and the shape of the result. */
-static dt_array
+__attribute__((always_inline)) static inline dt_array
 rows_of(const dt_array *x, int n, const int *reduced, bool keepdim, int *ndim, int64_t *shape)
 {
     bool is_reduced[DT_MAX_NDIM] = {false};

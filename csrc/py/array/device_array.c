@@ -8,7 +8,7 @@
 
 #define FREE_LIST_SIZE 64
 static py_array *free_list[FREE_LIST_SIZE]; /* blocks without type or contents; the GIL guards them */
-static int free_list_count;
+static size_t free_list_count;
 
 PyObject *
 py_array_new(PyTypeObject *type, const char *action)
@@ -66,9 +66,7 @@ py_array_dealloc(PyObject *object)
             py_node_end(object);
         }
     }
-    if (self->step != NULL) {
-        py_step_release(self->step);
-    }
+    py_step_release(self->step);
     if (DT_UNLIKELY(type->tp_flags & Py_TPFLAGS_HAVE_GC)) { /* of a class of the user's */
         type->tp_free(object);
     } else

@@ -210,7 +210,7 @@ get_selected(PyObject *self, const char *op, const selection *s)
 }
 
 /* Whether an index has arrays, or what becomes one: what it gives is a copy. */
-static bool
+static DT_NOINLINE bool
 has_places(PyObject *self, PyObject *index)
 {
     const Py_ssize_t n = PyTuple_Check(index) ? PyTuple_GET_SIZE(index) : 1;
