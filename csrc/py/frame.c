@@ -27,7 +27,7 @@ typedef struct _PyInterpreterFrame frame;
 /* ---------------------------------------------------------------- whose code */
 
 #define MAX_OWN 1024
-static char own[MAX_OWN]; /* devtensor's directory with the separator; set once, at import */
+static char own[MAX_OWN];            /* devtensor's directory with the separator; set once, at import */
 static size_t own_length = SIZE_MAX; /* as long as it is not known */
 
 /* The end of the first own_length characters, which differs for nearly every file that is not ours. */

@@ -83,6 +83,10 @@ LARGE = (
     ((2, 3, 30, 31), (16, 3, 7, 7), 2, 3, 1, 1),  # whole pixels of patches are copied
     ((2, 5, 13, 11), (8, 5, 3, 4), (3, 1), (4, 5), (2, 1), 1),
     ((2, 5, 13, 17), (8, 5, 3, 4), 1, 2, (1, 2), 1),
+    ((2, 20, 12, 14), (20, 1, 3, 5), (2, 1), (1, 2), 1, 20),  # depthwise, a stride of one side
+    ((2, 37, 12, 14), (37, 1, 4, 2), (1, 3), (0, 4), 1, 37),
+    ((2, 20, 14, 20), (20, 1, 9, 12), (1, 2), (3, 6), 1, 20),  # more taps than a pixel is made from in one go
+    ((2, 20, 14, 20), (20, 1, 3, 3), 2, 2, (1, 2), 20),
 )
 
 # The stride divides the weight's sizes: all phases of the input's gradient are one product, of the same patches.

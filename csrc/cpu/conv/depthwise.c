@@ -80,9 +80,8 @@ pack_lines(const conv_rows *job, int64_t line, const void *from, int64_t across,
     }
 }
 
-/* Where channels lie side by side. */
-static dt_status
-run_rows(conv_rows *job, int64_t images, dt_error *err)
+dt_status
+cpu_pack_taps(conv_rows *job, dt_error *err)
 {
     const struct cpu_conv *conv = &job->conv;
     int64_t taps = conv->kernel[0] * conv->kernel[1], itemsize = (int64_t)dt_itemsize(job->dtype);
@@ -99,6 +98,16 @@ run_rows(conv_rows *job, int64_t images, dt_error *err)
     if (job->bias != NULL) {
         pack_lines(job, taps, job->bias, job->bias_stride, 0, 1);
     }
+    return DT_OK;
+}
+
+/* Where channels lie side by side. */
+static dt_status
+run_rows(conv_rows *job, int64_t images, dt_error *err)
+{
+    const struct cpu_conv *conv = &job->conv;
+    const int64_t taps = conv->kernel[0] * conv->kernel[1];
+    DT_TRY(cpu_pack_taps(job, err));
     bool shared = conv->stride[0] == 1 && conv->stride[1] == 1 && taps == 9; /* rows need the same ones of x */
     job->together = shared ? 2 : 1;
     int64_t work = job->together * conv->result[1] * job->outputs * taps;

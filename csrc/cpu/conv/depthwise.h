@@ -55,6 +55,7 @@ typedef struct {
 
 #define SPREAD_LINE 1024 /* numbers of a row of the gradient, with zeros before and behind it */
 #define SPREAD_BEFORE DEPTHWISE_LANES
+#define SPREAD_TAPS 32 /* that reach one number of the input */
 
 /* The gradient of an input. rows: as above; no x. */
 typedef struct conv_input_grad {
@@ -100,6 +101,8 @@ conv_next_stretch(const struct cpu_conv *conv, int dim, int64_t size, int64_t i,
 }
 
 dt_status cpu_depthwise(conv_rows *job, int64_t images, dt_error *err) DT_MUST_CHECK;
+/* Makes `packed`, which the caller frees. */
+dt_status cpu_pack_taps(conv_rows *job, dt_error *err) DT_MUST_CHECK;
 /* Set tiles: to rows of a plane with a weight of 3 x 3, which is read where it lies, or to what is copied. False: they
  * are none. */
 bool cpu_cut_bands(conv_rows *job);

@@ -2,7 +2,7 @@
  * weight turned over. A stride cuts the input into phases: entries with the same place between two steps get the same
  * taps, and those of a phase are the result of one convolution of stride 1. Where planes are small beside the weight,
  * all images are one product with channels side by side, and copied to their planes: a product of each image would pack
- * the weight again. Planes of the commonest depthwise convolutions with a stride of 2 are made in one go. */
+ * the weight again. Depthwise convolutions with a stride write each row in one go: phases would go over it again. */
 #include "narrow.h"
 #include "phases.h"
 
@@ -62,29 +62,45 @@ run_phase(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *
     return cpu_copy(&result, &part, false, err);
 }
 
+enum { SPREAD_PLANES, SPREAD_ROWS, SPREAD_WAYS };
+
+typedef struct {
+    const conv_input_grad *job;
+    int way;
+} spread_work;
+
 static void
 spread_part(void *ctx, int64_t begin, int64_t end)
 {
-    const conv_input_grad *job = ctx;
-    cpu_gemm_parts(job->rows.dtype)->spread_planes(job, begin, end);
+    const spread_work *work = ctx;
+    cpu_gemm_parts(work->job->rows.dtype)->spread[work->way](work->job, begin, end);
 }
 
-/* Whether the convolution is depthwise, of 3 x 3, with a stride of 2, and what of its planes is needed at a time can be
- * held. */
-static bool
-is_spread(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out)
+/* How a depthwise convolution with a stride is done in one go: with channels side by side, or if it is of 3 x 3 with a
+ * stride of 2 and what of its planes is needed at a time can be held. */
+static int
+spread_way(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out)
 {
-    bool found = weight->shape[1] == 1 && weight->shape[0] == params->groups && out->strides[1] != 1;
+    bool found = weight->shape[1] == 1 && weight->shape[0] == params->groups, planes = out->strides[1] != 1;
+    int64_t taps = 1;
     for (int i = 0; i < 2; i++) {
-        found = found && weight->shape[2 + i] == 3 && params->dilation[i] == 1 && params->stride[i] == 2 &&
-                params->pad_before[i] >= 0;
+        const int64_t kernel = weight->shape[2 + i], stride = params->stride[i];
+        found = found && params->dilation[i] == 1 && params->pad_before[i] >= 0;
+        planes = planes && kernel == 3 && stride == 2;
+        taps *= CPU_MIN(CPU_CEIL_DIV(kernel, stride), SPREAD_TAPS + 1);
+    }
+    const bool strided = params->stride[0] > 1 || params->stride[1] > 1;
+    if (found && strided && out->strides[1] == 1 && grad->strides[1] == 1 && out->shape[1] >= DEPTHWISE_LANES) {
+        return taps <= SPREAD_TAPS ? SPREAD_ROWS : SPREAD_WAYS;
     }
     const int64_t most = SPREAD_LINE - SPREAD_BEFORE - 3 * DEPTHWISE_LANES; /* a vector may begin in the row */
-    return found && grad->shape[3] <= most && out->shape[3] / 2 <= most - params->pad_before[1] / 2;
+    const bool held = grad->shape[3] <= most && out->shape[3] / 2 <= most - params->pad_before[1] / 2;
+    return found && planes && held ? SPREAD_PLANES : SPREAD_WAYS;
 }
 
-static void
-spread_planes(const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out)
+static dt_status
+spread(int way, const dt_array *grad, const dt_array *weight, const dt_conv2d_params *params, const dt_array *out,
+       dt_error *err)
 {
     conv_input_grad job = {
         .rows =
@@ -93,6 +109,7 @@ spread_planes(const dt_array *grad, const dt_array *weight, const dt_conv2d_para
                 .dtype = (dt_dtype)grad->dtype,
                 .weight = dt_array_data(weight),
                 .channels = out->shape[1],
+                .outputs = out->shape[1],
                 .out_image = grad->strides[0],
                 .out_channel = grad->strides[1],
                 .out_row = grad->strides[2],
@@ -101,8 +118,15 @@ spread_planes(const dt_array *grad, const dt_array *weight, const dt_conv2d_para
         .grad = dt_array_data(grad),
         .x = dt_array_data(out),
     };
-    const int64_t work = CPU_MAX(out->shape[2] * out->shape[3] * 3, 1);
-    cpu_parallel(out->shape[0] * out->shape[1], CPU_CEIL_DIV(CPU_GRAIN, work), spread_part, &job);
+    if (way == SPREAD_ROWS) {
+        DT_TRY(cpu_pack_taps(&job.rows, err));
+    }
+    const int64_t row = out->shape[3] * 3, channels = out->shape[1], height = out->shape[2];
+    const int64_t items = out->shape[0] * (way == SPREAD_ROWS ? height : channels);
+    const int64_t work = CPU_MAX(row * (way == SPREAD_ROWS ? channels : height), 1);
+    cpu_parallel(items, CPU_CEIL_DIV(CPU_GRAIN, work), spread_part, &(spread_work){&job, way});
+    dt_free(job.rows.packed);
+    return DT_OK;
 }
 
 /* What is below, with the parameters of a convolution. */
@@ -126,9 +150,9 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
     if (cpu_is_narrow(grad, weight, params, out)) {
         return cpu_by_lines(input_grad, grad, weight, NULL, params, out, err);
     }
-    if (is_spread(grad, weight, params, out)) {
-        spread_planes(grad, weight, params, out);
-        return DT_OK;
+    const int way = spread_way(grad, weight, params, out);
+    if (way < SPREAD_WAYS) {
+        return spread(way, grad, weight, params, out, err);
     }
     int64_t stride[2], phases[2], most = out->shape[0] * out->shape[1];
     for (int i = 0; i < 2; i++) {
@@ -138,10 +162,7 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
     }
     const bool lines = out->strides[1] == 1 && out->shape[1] > 1, strided = stride[0] > 1 || stride[1] > 1;
     const bool joined = dt_array_numel(weight) / COPIED_NUMBERS > most / CPU_MAX(out->shape[0] - 1, 1);
-    /* channels side by side are long enough to be written apart, if no product makes them */
-    const bool depthwise =
-        lines && grad->strides[1] == 1 && weight->shape[1] == 1 && weight->shape[0] == params->groups;
-    const bool apart = (strided && !depthwise) || (joined && !lines && out->shape[0] > 1);
+    const bool apart = strided || (joined && !lines && out->shape[0] > 1);
     bool all;
     DT_TRY(cpu_conv2d_joint_phases(grad, weight, params, stride, lines, joined, out, &all, err));
     if (all) {

@@ -61,8 +61,8 @@ typedef struct {
     void (*weight_channels)(const struct conv_weight_grad *job, int64_t begin, int64_t end);
     void (*weight_planes)(const struct conv_weight_grad *job, int64_t begin, int64_t end);
     int64_t lanes;
-    /* the same of its input, planes */
-    void (*spread_planes)(const struct conv_input_grad *job, int64_t begin, int64_t end);
+    /* the same of its input with a stride: planes; rows where channels lie side by side */
+    void (*spread[2])(const struct conv_input_grad *job, int64_t begin, int64_t end);
     /* scores of attention become weights: attention/weigh.inc */
     double (*weigh)(void *row, const void *added, int64_t n, double *top, double *sum);
 } gemm_dtype;
