@@ -65,6 +65,7 @@ static inline bool
 is_kept_by_others(PyObject *object)
 {
 #ifdef Py_GIL_DISABLED
+    (void)object;
     return false; /* nobody knows, and there is no free list */
 #else
     return object == NULL || Py_REFCNT(object) > 1;
@@ -76,7 +77,11 @@ static inline void
 give_up(PyObject *object)
 {
     if (object != NULL) {
+#ifdef Py_REF_DEBUG
+        Py_DECREF(object); /* all references are counted */
+#else
         Py_SET_REFCNT(object, Py_REFCNT(object) - 1);
+#endif
     }
 }
 

@@ -2,7 +2,7 @@
  * weight turned over. A stride cuts the input into phases: entries with the same place between two steps get the same
  * taps, and those of a phase are the result of one convolution of stride 1. Where planes are small beside the weight,
  * all images are one product with channels side by side, and copied to their planes: a product of each image would pack
- * the weight again. Depthwise convolutions with a stride write each row in one go: phases would go over it again. */
+ * the weight again. Depthwise convolutions with a stride mostly write a row in one go: phases would come back to it. */
 #include "narrow.h"
 #include "phases.h"
 
@@ -87,7 +87,7 @@ spread_way(const dt_array *grad, const dt_array *weight, const dt_conv2d_params 
         const int64_t kernel = weight->shape[2 + i], stride = params->stride[i];
         found = found && params->dilation[i] == 1 && params->pad_before[i] >= 0;
         planes = planes && kernel == 3 && stride == 2;
-        taps *= CPU_MIN(CPU_CEIL_DIV(kernel, stride), SPREAD_TAPS + 1);
+        taps *= CPU_MIN((kernel - 1) / stride + 1, SPREAD_TAPS + 1); /* the sum of both may be too large */
     }
     const bool strided = params->stride[0] > 1 || params->stride[1] > 1;
     if (found && strided && out->strides[1] == 1 && grad->strides[1] == 1 && out->shape[1] >= DEPTHWISE_LANES) {
@@ -162,7 +162,10 @@ cpu_conv2d_input_grad(const dt_array *grad, const dt_array *weight, const dt_con
     }
     const bool lines = out->strides[1] == 1 && out->shape[1] > 1, strided = stride[0] > 1 || stride[1] > 1;
     const bool joined = dt_array_numel(weight) / COPIED_NUMBERS > most / CPU_MAX(out->shape[0] - 1, 1);
-    const bool apart = strided || (joined && !lines && out->shape[0] > 1);
+    /* channels side by side are long enough to be written apart, if no product makes them */
+    const bool depthwise =
+        lines && grad->strides[1] == 1 && weight->shape[1] == 1 && weight->shape[0] == params->groups;
+    const bool apart = (strided && !depthwise) || (joined && !lines && out->shape[0] > 1);
     bool all;
     DT_TRY(cpu_conv2d_joint_phases(grad, weight, params, stride, lines, joined, out, &all, err));
     if (all) {
