@@ -12,6 +12,7 @@ def parse():
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: for a look, not for a table")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose group or name contains TEXT")
+    parser.add_argument("--behind", type=Path, metavar="CSV", help="cpu: rows in which that record has us behind")
     parser.add_argument("--threads", type=int, metavar="N", help="threads for every library (default: all cores)")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder for the record")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="what is measured (default: cpu)")

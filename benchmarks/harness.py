@@ -267,6 +267,10 @@ def run(options, threads):
     chosen = [row for row in everything if wanted in f"{row.group} {row.name} {row.ladder}".lower()]
     imports = wanted in "import"
     peaks = [case for case in memory.CASES if wanted in f"memory {case.name}".lower()]
+    if options.behind:
+        names = report.behind(options.behind)
+        chosen = [row for row in chosen if (row.group, row.name) in names]
+        imports, peaks = imports and ("import", "import") in names, []
     if options.list:
         for row in chosen:
             print(f"{'ladder' if row.ladder else row.group}: {row.name}")

@@ -135,6 +135,7 @@ def describe(libs, threads, options):
         "device_and_dtype_check_ns": nanoseconds(libs["devtensor"]._C._test.check_cost),
         "ceilings": ceilings(threads),
         "effort": "quick" if options.quick else "full",
+        "chosen": "behind" if options.behind else "some" if options.only else "all",
     }
     out.update({name: lib.__version__ for name, lib in libs.items() if name != "simulated"})
     return out

@@ -1,6 +1,7 @@
 """Tables, files and plots from a record."""
 
 import contextlib
+import csv
 import math
 import re
 
@@ -257,11 +258,24 @@ def csv_lines(record):
             yield [*place, library, *("" if n is None else f"{n:.4g}" for n in numbers), row["unit"], trip]
 
 
+def behind(path):
+    """The group and name of each row of a record (csv_lines) in which another library is faster."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        (row["group"], row["name"])
+        for row in rows
+        if row["library"] in ("numpy", "torch") and row["ratio"] and float(row["ratio"]) < 1
+    }
+
+
 def file_stem(meta):
     model = re.sub(r"[^A-Za-z0-9]+", "-", meta["cpu"]).strip("-").lower()
-    quick = "-quick" if meta["effort"] == "quick" else ""
-    stopped = "-stopped" if "stopped" in meta else ""  # never in the place of a whole record
-    return f"{meta['date']}-{model}-{meta['instruction_set'].lower()}-{meta['threads']}t{quick}{stopped}"
+    parts = [meta["date"], model, meta["instruction_set"].lower(), f"{meta['threads']}t"]
+    parts += [meta["chosen"], meta["effort"], "stopped" if "stopped" in meta else "all"]
+    return "-".join(
+        part for part in parts if part not in ("all", "full")
+    )  # others never in the place of a whole record
 
 
 def plot(record, stem):
