@@ -195,18 +195,23 @@ def test_a_stride_that_is_never_taken():
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize(
     "parameters",
-    [(2,), (3, 2, 1), (3, 1, 1, 2), ((2, 3), (3, 1), (1, 1)), (2, 1, 1, 5), (3, 2, 0), (5, 2, 2), (3, 3, 1, 2)],
+    [
+        *((2,), ((2, 3),)),  # windows that tile some of the shapes
+        *((3, 2, 1), (3, 1, 1, 2), ((2, 3), (3, 1), (1, 1)), (2, 1, 1, 5), (3, 2, 0), (5, 2, 2), (3, 3, 1, 2)),
+    ],
 )
 def test_max_pool2d(device, last, parameters):
     """Integers: sums are exact. Ties go to the first, NaN to the last."""
     rng = np.random.default_rng(5)
-    for shape in ((2, 3, 9, 11), (1, 70, 7, 8), (2, 9, 5, 300), (1, 17, 33, 32), (1, 2, 8, 67), (1, 1, 90, 100)):
+    shapes = (2, 3, 9, 11), (1, 70, 7, 8), (2, 21, 6, 12), (2, 9, 5, 300), (1, 17, 33, 32), (1, 2, 8, 67)
+    for shape in (*shapes, (1, 1, 90, 100)):
         values = rng.integers(-3, 4, shape).astype("float32")
         values[rng.random(shape) < 0.2] = -np.inf
         x = dt.tensor(values, device=device)
         x = (channels_last(x) if last else x).requires_grad_()
         y = F.max_pool2d(x, *parameters)
         grad = dt.tensor(rng.integers(-8, 9, tuple(y.shape)), dtype=dt.float32, device=device)
+        grad = channels_last(grad) if last else grad
         (own,) = dt.autograd.grad(y, x, grad, retain_graph=True)
         (formula,) = dt.autograd.grad(y, x, grad, create_graph=True)
         missed = parameters == (2, 1, 1, 5)  # some of its windows miss the image; they have nobody to give to

@@ -133,8 +133,10 @@ typedef void (*cpu_pool_pairs_grad)(const void *upper, const void *lower, const 
 /* A window: begin, end and step of its rows and columns, and how far those of x and out are apart. */
 typedef struct {
     int64_t rows[3], columns[3], x_row, x_column, out_row, out_column;
+    bool alone; /* no other window has an entry of it */
 } cpu_pool_window;
-/* For n channels side by side: what came is added to out where the largest is; x and out stand at the image. */
+/* For n channels side by side: what came is added to out where the largest is, or written with zeros beside it if the
+ * window is alone; x and out stand at the image. */
 typedef void (*cpu_pool_give)(const cpu_pool_window *window, const void *x, const void *grad, void *out, int64_t n);
 
 /* A strip of a plane of x in lines, its columns that a stride keeps apart side by side: `stride` lines of `pitch` for

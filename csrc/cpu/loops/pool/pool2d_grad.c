@@ -20,6 +20,7 @@ typedef struct {
     cpu_pool_prepare prepare;
     cpu_pool_spread spread;
     cpu_pool_pairs_grad pairs; /* or NULL */
+    bool tiled;                /* each entry is in one window */
 } grad_job;
 
 static void
@@ -45,6 +46,7 @@ grad_line(const grad_job *job, const char *x, const char *grad, char *out, int64
         .x_column = xs[3],
         .out_row = os[2],
         .out_column = os[3],
+        .alone = job->tiled,
     };
     job->give(&here, x, grad + (p * gs[2] + q * gs[3]) * job->itemsize, out, n);
 }
@@ -244,7 +246,9 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
             grad_strips(job, &plane, x, grad, out);
             continue;
         }
-        clear_part(job, out, n);
+        if (!job->tiled) {
+            clear_part(job, out, n);
+        }
         for (int64_t p = 0; p < job->grad->shape[2]; p++) {
             for (int64_t q = 0; q < results; q += together) {
                 if (job->channels == 1) {
@@ -255,6 +259,18 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
             }
         }
     }
+}
+
+static bool
+is_tiled(const dt_array *x, const dt_pool2d_params *params, const dt_array *grad)
+{
+    bool found = true;
+    for (int d = 0; d < 2; d++) {
+        found = found && params->padding[d] == 0 && params->dilation[d] == 1 &&
+                params->stride[d] == params->kernel[d] && x->shape[2 + d] % params->kernel[d] == 0 &&
+                grad->shape[2 + d] == x->shape[2 + d] / params->kernel[d];
+    }
+    return found;
 }
 
 dt_status
@@ -273,6 +289,7 @@ cpu_max_pool2d_grad(const dt_array *x, const dt_array *grad, const dt_pool2d_par
         .itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype),
         .size = (int64_t)dt_itemsize((dt_dtype)out->dtype),
         .channels = line ? CHANNELS : 1,
+        .tiled = line && is_tiled(x, params, grad),
         .pick = loops->pool_pick[dtype],
         .give = loops->pool_window[dtype],
         .scatter = loops->pool_scatter[dtype],
