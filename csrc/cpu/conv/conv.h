@@ -7,12 +7,14 @@
 static inline struct cpu_conv
 conv_geometry(const dt_array *x, const dt_array *weight, const dt_array *out, const dt_conv2d_params *params)
 {
+    const int64_t rows = out->shape[2], columns = out->shape[3];
     return (struct cpu_conv){
         .height = x->shape[2],
         .width = x->shape[3],
         .kernel = {weight->shape[2], weight->shape[3]},
-        .result = {out->shape[2], out->shape[3]},
-        .stride = {params->stride[0], params->stride[1]},
+        .result = {rows, columns},
+        /* a step that is never taken may be too large to count with */
+        .stride = {rows == 1 ? 1 : params->stride[0], columns == 1 ? 1 : params->stride[1]},
         .pad = {params->pad_before[0], params->pad_before[1]},
         .dilation = {params->dilation[0], params->dilation[1]},
         .x_image = x->strides[0],

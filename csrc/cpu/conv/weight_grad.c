@@ -270,9 +270,6 @@ cpu_conv2d_weight_grad(const dt_array *x, const dt_array *grad, const dt_conv2d_
         .patches = grad->shape[0] * grad->shape[2] * grad->shape[3],
     };
     job.size = (int64_t)dt_itemsize(job.compute);
-    for (int i = 0; i < 2; i++) {
-        job.conv.stride[i] = job.conv.result[i] == 1 ? 1 : job.conv.stride[i]; /* a step that is never taken */
-    }
     if (job.channels == 1 && job.outputs < FEW_OUTPUTS) {
         bool found;
         DT_TRY(cpu_depthwise_weight_grad(x, grad, &job.conv, job.outputs, out, &found, err));
