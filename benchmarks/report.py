@@ -20,6 +20,7 @@ VERDICTS = ("miss", "pass", "aim")
 FLOOR = 1 / 1.5  # of the time of the interpreter's own types: a small call cannot aim higher
 UNITS = {"GFLOP/s": ("float32 GFLOP/s", "float64 GFLOP/s"), "GB/s": ("GB/s", "GB/s")}
 PEERS = [name for name in TITLES if name not in ("devtensor", "control")]
+RIVALS = [name for name in PEERS if name != "interpreter"]
 
 
 @contextlib.contextmanager
@@ -150,7 +151,7 @@ def behind_table(record):
     """The rows where a peer is ahead by 5 % or more, the furthest first."""
     found, far = [], far_from(record)
     for row in record["rows"]:
-        ratios = {p: ratio for p, ratio in medians(row).items() if p in PEERS and p != "interpreter"}
+        ratios = {p: ratio for p, ratio in medians(row).items() if p in RIVALS}
         if ratios and min(ratios.values()) < BEHIND:
             peer = min(ratios, key=ratios.__getitem__)
             times = [duration(row["median_ns"][name]) for name in ("devtensor", peer)]
@@ -265,17 +266,21 @@ def behind(path):
     return {
         (row["group"], row["name"])
         for row in rows
-        if row["library"] in ("numpy", "torch") and row["ratio"] and float(row["ratio"]) < 1
+        if row["library"] in RIVALS and row["ratio"] and float(row["ratio"]) < 1
     }
 
 
 def file_stem(meta):
+    """The name of a record; the short one is that of a whole record alone."""
     model = re.sub(r"[^A-Za-z0-9]+", "-", meta["cpu"]).strip("-").lower()
     parts = [meta["date"], model, meta["instruction_set"].lower(), f"{meta['threads']}t"]
-    parts += [meta["chosen"], meta["effort"], "stopped" if "stopped" in meta else "all"]
-    return "-".join(
-        part for part in parts if part not in ("all", "full")
-    )  # others never in the place of a whole record
+    if meta["chosen"] != "all":
+        parts.append(meta["chosen"])
+    if meta["effort"] == "quick":
+        parts.append("quick")
+    if "stopped" in meta:
+        parts.append("stopped")
+    return "-".join(parts)
 
 
 def plot(record, stem):

@@ -111,6 +111,9 @@ def kept(op: str, keepdim: bool, keepdims: bool | None) -> bool:
 
 def broadcast_shape(*arrays: DeviceArray) -> tuple[int, ...]:
     """The shape that arrays broadcast to, which has been checked."""
+    shape = arrays[0].shape
+    if all(x.shape == shape for x in arrays):
+        return tuple(shape)
     ndim = max(x.ndim for x in arrays)
     shapes = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in arrays]
     return tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True))

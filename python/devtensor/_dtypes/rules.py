@@ -57,6 +57,8 @@ def result_type(tensor1: DeviceArray | float, tensor2: DeviceArray | float) -> _
 def common_dtype(*arrays: DeviceArray) -> _C.dtype:
     """The dtype that an op of several arrays computes in."""
     found = arrays[0]
+    if all(other.dtype == found.dtype for other in arrays[1:]):
+        return found.dtype
     for other in arrays[1:]:
         dtype, ndim = result_type(found, other), max(found.ndim, other.ndim)
         found = _C.empty([0] * ndim, dtype=dtype, device="cpu")

@@ -45,14 +45,21 @@ columns_inside(int64_t column, int64_t apart, int64_t width, int64_t n)
     return (window){column < 0 ? CPU_CEIL_DIV(-column, apart) : 0, left < 0 ? 0 : CPU_MIN(n, left / apart + 1), 0};
 }
 
+/* Windows beside each other, without gaps, from the image's first row or column on. */
+static inline bool
+is_side_by_side(const dt_pool2d_params *params, int dim)
+{
+    return params->stride[dim] == params->kernel[dim] && params->padding[dim] == 0 && params->dilation[dim] == 1;
+}
+
 /* Windows of 2 x 2 beside each other, all of them whole. */
 static inline bool
 is_pairs(const dt_array *x, const dt_pool2d_params *params, const dt_array *out)
 {
     bool found = x->strides[3] == 1 && out->strides[3] == 1;
     for (int d = 0; d < 2; d++) {
-        found = found && params->kernel[d] == 2 && params->stride[d] == 2 && params->padding[d] == 0 &&
-                params->dilation[d] == 1 && 2 * out->shape[2 + d] <= x->shape[2 + d];
+        found =
+            found && params->kernel[d] == 2 && is_side_by_side(params, d) && 2 * out->shape[2 + d] <= x->shape[2 + d];
     }
     return found;
 }

@@ -262,13 +262,11 @@ grad_parts(void *ctx, int64_t begin, int64_t end)
 }
 
 static bool
-is_tiled(const dt_array *x, const dt_pool2d_params *params, const dt_array *grad)
+is_tiled(const dt_array *x, const dt_pool2d_params *params)
 {
     bool found = true;
     for (int d = 0; d < 2; d++) {
-        found = found && params->padding[d] == 0 && params->dilation[d] == 1 &&
-                params->stride[d] == params->kernel[d] && x->shape[2 + d] % params->kernel[d] == 0 &&
-                grad->shape[2 + d] == x->shape[2 + d] / params->kernel[d];
+        found = found && is_side_by_side(params, d) && x->shape[2 + d] % params->kernel[d] == 0;
     }
     return found;
 }
@@ -289,7 +287,7 @@ cpu_max_pool2d_grad(const dt_array *x, const dt_array *grad, const dt_pool2d_par
         .itemsize = (int64_t)dt_itemsize((dt_dtype)x->dtype),
         .size = (int64_t)dt_itemsize((dt_dtype)out->dtype),
         .channels = line ? CHANNELS : 1,
-        .tiled = line && is_tiled(x, params, grad),
+        .tiled = line && is_tiled(x, params),
         .pick = loops->pool_pick[dtype],
         .give = loops->pool_window[dtype],
         .scatter = loops->pool_scatter[dtype],

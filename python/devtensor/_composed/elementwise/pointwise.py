@@ -39,20 +39,7 @@ def together(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ...]) -
 _ADDED = ("input", "tensor1", "tensor2")
 
 
-def _are_alike(x: DeviceArray, a: DeviceArray, b: DeviceArray) -> bool:
-    """Whether nothing but a loop over numbers is left to do: what is checked below takes six times as long as that."""
-    return (
-        type(x) is type(a) is type(b) is DeviceArray
-        and x.dtype is a.dtype is b.dtype
-        and x.dtype in (_C.float32, _C.float64)
-        and x.shape == a.shape == b.shape
-        and x.device == a.device == b.device
-    )
-
-
 def _added(op: str, arrays: tuple[DeviceArray, DeviceArray, DeviceArray], value: float) -> DeviceArray:
-    if op == "addcmul" and type(value) in (int, float) and value == 1 and _are_alike(*arrays):
-        return _C._affine(arrays[1], arrays[2], arrays[0])
     value = _need_number(op, "value", value)
     together(op, _ADDED, arrays)
     dtype = common_dtype(*arrays)
