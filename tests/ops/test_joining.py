@@ -295,6 +295,14 @@ def test_a_number_among_matrices_does_not_widen_them(device: str) -> None:
     assert dt.block_diag(number, dt.ones(1, dtype="int64", device=device)).dtype == dt.float64
 
 
+def test_a_number_after_numbers_and_a_matrix_does_not_widen_them(device: str) -> None:
+    """The first two have one dtype, but the dimensions of the second count too when the third comes."""
+    one = dt.tensor(1.5, device=device)
+    found = dt.addcmul(one, dt.ones(1, 2, device=device), dt.tensor(2.0, dtype="float64", device=device))
+    assert found.dtype == dt.float32 and found.tolist() == [[3.5, 3.5]]
+    assert dt.addcmul(one, one, one.double()).dtype == dt.float64
+
+
 LAYOUTS: dict[str, Callable[[np.ndarray, str], dt.DeviceArray]] = {
     "plain": lambda a, device: dt.from_numpy(a).to(device),
     "channels last": lambda a, device: dt.from_numpy(a).to(device).contiguous(memory_format=dt.channels_last),
