@@ -214,7 +214,8 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
         if fact.node is None:
             fact.node = next((node for held, node in passed if held is fact.object), None)
         if fact.node is not None:
-            fact.expression = site.text(fact.node)
+            part = failure.op == "setitem" and fact.name == "input" and tuple(fact.object.shape) != fact.shape
+            fact.expression = site.text(site.node if part else fact.node)
     if any(map(_may_be_owned, failure.facts)):
         _find_owners(failure, frame, site)
 

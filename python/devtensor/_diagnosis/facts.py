@@ -69,6 +69,7 @@ class Failure:
     frame: FrameType | None = None
     site: Site | None = None
     call: Call | None = None
+    stays: Fact | None = None  # what is written and must remain the array that it is
     held: Any = None  # where the outermost caller had the culprit
     about: Any = None  # the node of a gradient that failed
     library: str = "devtensor"  # whose error it is

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from devtensor._diagnosis import callers, shapes, variables
+from devtensor._diagnosis import arrays, callers, shapes, variables
 from devtensor._diagnosis.facts import Fact, Failure, Fix, is_ndarray
+from devtensor._diagnosis.reads import FORMS, UNARY, Reads
 from devtensor._diagnosis.sources import Site
 from devtensor._diagnosis.variables import MISSING, attribute, entry, instance_dict, is_a, module_tables, resolve
 from devtensor._errors import Origin
@@ -55,6 +56,8 @@ def propose(failure: Failure) -> Fix | None:
             for held in callers.find(failure, culprit, _OF_CALLERS[failure.code]):
                 failure.held, sure = held, held if held.sure else sure
     conversions = _conversions(failure)
+    if any(fact is failure.stays for fact, _ in conversions):
+        return None
     if not conversions or (failure.passes is not None and not failure.passes(conversions)):
         return None
     found = None
@@ -106,6 +109,10 @@ def _instead(frame: FrameType, site: Site, node: ast.expr, text: str, lineno: in
 
 def blame(failure: Failure) -> None:
     """Where one operand alone has to change and it is sure how, that operand is the odd one."""
+    failure.stays = _that_stays(failure)
+    others = [i for i, fact in enumerate(failure.facts) if fact is not failure.stays]
+    if failure.stays is not None and failure.code == "device-mismatch" and len(others) == 1:
+        failure.culprit = others[0]
     found = {"shape-mismatch": _reshaped, "dtype-mismatch": _to_one_dtype}.get(failure.code, lambda _: [])(failure)
     if len(found) == 1 and (failure.passes is None or failure.passes(found)):
         failure.culprit = next(i for i, fact in enumerate(failure.facts) if fact is found[0][0])
@@ -182,6 +189,8 @@ def _to_one_device(failure: Failure) -> list[Conversion]:
     if failure.culprit < 0 or not _shapes_pass(failure):
         return []
     device = _most([str(d) for d in _votes(failure, "device")], lambda d: d != "cpu")
+    if failure.stays is not None:
+        device = str(failure.stays.device)
     dtype = _common_dtype(failure) if failure.op in _ONE_DTYPE else None
     if dtype is not None and (_CATEGORY.get(dtype, 2) < 2 or any(_CATEGORY.get(f.dtype_name) for f in failure.facts)):
         return []
@@ -270,6 +279,40 @@ def _to_classes(failure: Failure) -> list[Conversion]:
     return [(target, ".squeeze(1)")] if target.shape == column and whole else []
 
 
+# ---------------------------------------------------------------- what is written
+
+_SHARING = {"from_numpy", "asarray", "as_tensor", "from_dlpack", "frombuffer"}  # memory of something else
+
+
+def _that_stays(failure: Failure) -> Fact | None:
+    """The array that the call writes to, unless a converted copy can take its place: where others look at the array,
+    such as the caller whose argument it is, a copy would get the result and they would not."""
+    written = next((fact for fact in failure.facts if fact.name == "out"), None)
+    if written is None and failure.call is not None and failure.call.writes:
+        written = failure.named("input")
+    if written is None or written.owner is not None or failure.code not in _OF_CALLERS:
+        return None
+    with contextlib.suppress(Exception):
+        if _is_replaceable(failure, written):
+            return None
+    return written
+
+
+def _is_replaceable(failure: Failure, fact: Fact) -> bool:
+    frame, site, node = failure.frame, failure.site, fact.node
+    if frame is None or site is None or node is None or arrays.is_registered(fact.object):
+        return False
+    if failure.code == "device-mismatch" and failure.culprit >= 0 and failure.facts[failure.culprit] is fact:
+        if callers.made(failure, fact, None, _most([str(d) for d in _votes(failure, "device")], lambda d: d != "cpu")):
+            return True
+    if not isinstance(node, ast.Name):
+        return is_assignable(frame, site, node)
+    step = fact.history[0] if fact.history else None
+    if step is None or step.elided or step.filename != frame.f_code.co_filename or step.action in FORMS | _SHARING:
+        return False
+    return Reads(frame, site, _OF_CALLERS.get(failure.code, "device"), UNARY).is_own(node.id, step.lineno)
+
+
 # ---------------------------------------------------------------- how to say it
 
 
@@ -285,7 +328,7 @@ def statement(failure: Failure, conversions: list[Conversion]) -> str | None:
     for fact, text in conversions:
         if fact.node is None or fact.expression is None:
             return None
-        written = fact.expression
+        written = site.text(fact.node)
         if isinstance(fact.node, _ATOMS):
             value = f"{written}{text}"
         else:

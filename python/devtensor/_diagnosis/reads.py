@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from devtensor._diagnosis import arrays
-from devtensor._diagnosis.sources import Site
+from devtensor._diagnosis.sources import WHOLE, Site
 from devtensor._diagnosis.variables import MISSING, below, instance_dict, module_tables, resolve
 
 # What tells of an array without its elements.
@@ -103,6 +103,8 @@ class Reads:
         inner = (ast.FunctionDef, ast.AsyncFunctionDef)
         name = frame.f_code.co_name
         places = [i for i, node in enumerate(site.path) if isinstance(node, inner) and node.name == name]
+        if name == "<module>" and len(site.lines) <= WHOLE:
+            places = [0]
         self.function: ast.AST | None = site.path[places[-1]] if places else None
         after = site.path[places[-1] + 1 :] if places else ()
         loops = [node for node in after if isinstance(node, ast.For | ast.While | ast.AsyncFor)]
@@ -137,6 +139,17 @@ class Reads:
     def follow(self, node: ast.expr) -> bool:
         """Whether what an expression makes is only looked at."""
         return bool(self._ends_well(node)) and self.spread(set(self.stack))
+
+    def is_own(self, name: str, lineno: int) -> bool:
+        """Whether a variable has what its one assignment, on this line, has made, and nothing else has it."""
+        if name in arguments_of(self.frame.f_code):
+            return False
+        bound = [one for one in self.parents if isinstance(one, ast.Name) and one.id == name
+                 and not isinstance(one.ctx, ast.Load) and not isinstance(self.parents[one], ast.AugAssign)]  # fmt: skip
+        statement: Any = self.parents[bound[0]] if len(bound) == 1 else None
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or not isinstance(statement.value, ast.Call | ast.BinOp):
+            return False
+        return statement.lineno <= lineno <= (statement.end_lineno or 0) and self.follow(statement.value)
 
     def _is_harmless(self, node: ast.expr) -> bool:
         value = resolve(self.frame, node, self.site.owner)
@@ -189,6 +202,8 @@ class Reads:
 
     def _attribute(self, node: ast.AST, parent: Any) -> ast.AST | bool:
         call = self.parents.get(parent)
+        if call is self.site.node:
+            return True
         if parent.attr in self.changed and self._decides(parent, set()):
             return False
         if parent.attr in METADATA:

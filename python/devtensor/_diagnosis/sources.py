@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 _STARTED = time.time()
-_WHOLE = 80  # lines of a file that is parsed as one, which takes a millisecond
+WHOLE = 80  # lines of a file that is parsed as one, which takes a millisecond
 _NAMES = 1000  # lines of one where a name like self.__x needs the class around it
 _PART = 1500  # lines of the longest part that is parsed
 _KEPT = 8  # trees
@@ -162,7 +162,7 @@ def _compiles_to(code: CodeType, text: str) -> bool:
 def _parts(code: CodeType, lines: list[str], where: tuple[int, int, int, int]) -> Iterator[tuple[int, int]]:
     """Ranges of lines [first, last] that may be parsed: the file, the function, the statement at its left edge."""
     private = any("__" in line for line in lines[where[0] - 1 : where[1]])
-    if len(lines) <= (_NAMES if private else _WHOLE):
+    if len(lines) <= (_NAMES if private else WHOLE):
         yield 1, len(lines)
         return
     if code.co_name.isidentifier() and code.co_firstlineno <= where[0]:
