@@ -60,10 +60,6 @@ def repaired(text, found, trace_line):
         if lines[i].count(found["fix_of"]) != 1:
             return None
         lines[i] = lines[i].replace(found["fix_of"], found["fix"])
-    elif found["fix"].startswith("("):
-        if lines[i].count(found["culprit"]["expression"]) != 1:
-            return None
-        lines[i] = lines[i].replace(found["culprit"]["expression"], found["fix"])
     else:
         lines.insert(i, lines[i][: len(lines[i]) - len(lines[i].lstrip())] + found["fix"])
     return "\n".join(lines) + "\n"

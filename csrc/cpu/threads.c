@@ -184,7 +184,8 @@ announce(int parts)
     atomic_store(&ticket, (regions + 1) << PARTS_BITS | (uint_fast64_t)parts);
 }
 
-/* Signals are left to the threads of the program. */
+/* Signals are left to the threads of the program, but for those of a fault in the worker itself, which faulthandler
+ * tells of. */
 static void
 start_workers(int n)
 {
@@ -197,6 +198,10 @@ start_workers(int n)
     }
     sigset_t all, old;
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     (void)pthread_attr_setstacksize(&attr, WORKER_STACK);
     pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -367,6 +367,39 @@ py_refuse_numpy(py_state *state, const char *op, const char *name, PyObject *arr
     return refuse_array(state, "numpy-operand", op, name, array, ndarray, message);
 }
 
+/* Libraries whose arrays an operator refuses by name: Python would compare them by identity. */
+static const char *
+library_of(PyObject *object)
+{
+    static const char *const names[] = {"torch", "cupy", "jax", "jaxlib", "tensorflow"};
+    PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
+    const char *text = module != NULL && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL, *found = NULL;
+    for (size_t i = 0; text != NULL && i < Py_ARRAY_LENGTH(names); i++) {
+        size_t n = strlen(names[i]);
+        found = strncmp(text, names[i], n) == 0 && (text[n] == '.' || text[n] == '\0') ? names[i] : found;
+    }
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return found != NULL && PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__") ? found : NULL;
+}
+
+PyObject *
+py_refuse_foreign(const char *op, const char *name, PyObject *array, PyObject *other)
+{
+    if (py_is_ndarray(other)) {
+        return py_refuse_numpy(py_state_of(array), op, name, array, other);
+    }
+    const char *library = library_of(other);
+    if (library == NULL) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return PyErr_Format(
+        PyExc_TypeError,
+        "%s: an array of %s and a DeviceArray do not mix; convert one of them: devtensor.from_dlpack(t), "
+        "or %s.from_dlpack(x)",
+        op, library, library);
+}
+
 PyObject *
 py_refuse_host_access(py_state *state, const char *op, PyObject *array)
 {

@@ -1,5 +1,6 @@
 /* parameter.c: nn.Parameter and nn.Buffer: arrays that a Module registers. What an op makes of them is a plain
- * DeviceArray. They have the layout and the deallocator of DeviceArray. */
+ * DeviceArray. They have the layout and the deallocator of DeviceArray, and behind that layout the attributes that a
+ * program sets: a mark such as p.no_decay = True. */
 #include "../core/grad/grad.h"
 #include "py.h"
 #include "subclass.h"
@@ -39,6 +40,27 @@ buffer_new(PyTypeObject *type, PyObject *args, PyObject *kwds)
     return make_parameter(type, args, kwds, "O|$p:Buffer", "persistent", false, "Buffer");
 }
 
+static PyObject **
+attributes_of(PyObject *self)
+{
+    return (PyObject **)((char *)self + sizeof(py_array));
+}
+
+static int
+traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(*attributes_of(self));
+    return 0;
+}
+
+static int
+clear(PyObject *self)
+{
+    Py_CLEAR(*attributes_of(self));
+    return 0;
+}
+
 static PyObject *
 same_kind(PyObject *self, PyObject *array, const char *action)
 {
@@ -53,7 +75,14 @@ same_kind(PyObject *self, PyObject *array, const char *action)
 static PyObject *
 copy(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    return py_is_subclassed(self) ? py_of_subclass("copied", self, NULL) : same_kind(self, Py_NewRef(self), "copy");
+    if (py_is_subclassed(self)) {
+        return py_of_subclass("copied", self, NULL);
+    }
+    PyObject *result = same_kind(self, Py_NewRef(self), "copy"), *attributes = *attributes_of(self);
+    if (result != NULL && attributes != NULL && (*attributes_of(result) = PyDict_Copy(attributes)) == NULL) {
+        Py_CLEAR(result);
+    }
+    return result;
 }
 
 static PyObject *
@@ -70,8 +99,8 @@ reduce(PyObject *self, PyObject *Py_UNUSED(ignored))
         return py_of_subclass("reduced", self, NULL);
     }
     PyObject *data = py_array_handle(self, "pickle");
-    PyObject *wants = dt_wants_grad(py_array_of(self)) ? Py_True : Py_False;
-    return data == NULL ? NULL : Py_BuildValue("O(NO)", Py_TYPE(self), data, wants);
+    PyObject *wants = dt_wants_grad(py_array_of(self)) ? Py_True : Py_False, *state = *attributes_of(self);
+    return data == NULL ? NULL : Py_BuildValue("O(NO)O", Py_TYPE(self), data, wants, state == NULL ? Py_None : state);
 }
 
 /* persistent= is a keyword, which a reduced value cannot give: it travels as the state. */
@@ -110,7 +139,19 @@ static PyMethodDef parameter_methods[] = {COPIES, {"__reduce__", reduce, METH_NO
 static PyMethodDef buffer_methods[] = {
     COPIES, {"__reduce__", buffer_reduce, METH_NOARGS, NULL}, {"__setstate__", buffer_setstate, METH_O, NULL}, PY_END};
 
+#define ATTRIBUTES                                                                                                     \
+    {                                                                                                                  \
+        "__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL                                       \
+    }
+
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, sizeof(py_array), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef parameter_getset[] = {ATTRIBUTES, {NULL, NULL, NULL, NULL, NULL}};
 static PyGetSetDef buffer_getset[] = {
+    ATTRIBUTES,
     {"persistent", get_persistent, NULL, "bool: whether state_dict() has it.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -118,7 +159,11 @@ static PyGetSetDef buffer_getset[] = {
 static PyType_Slot parameter_slots[] = {
     {Py_tp_new, parameter_new},
     {Py_tp_dealloc, py_array_dealloc},
+    {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
     {Py_tp_methods, parameter_methods},
+    {Py_tp_members, members},
+    {Py_tp_getset, parameter_getset},
     {Py_tp_doc,
      "Parameter(data, requires_grad=True)\n--\n\n"
      "An array that a Module registers as a parameter when it is assigned to an attribute.\n\n"
@@ -131,7 +176,10 @@ static PyType_Slot parameter_slots[] = {
 static PyType_Slot buffer_slots[] = {
     {Py_tp_new, buffer_new},
     {Py_tp_dealloc, py_array_dealloc},
+    {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
     {Py_tp_methods, buffer_methods},
+    {Py_tp_members, members},
     {Py_tp_getset, buffer_getset},
     {Py_tp_doc, "Buffer(data, *, persistent=True)\n--\n\n"
                 "An array that a Module registers as a buffer when it is assigned to an attribute.\n\n"
@@ -145,8 +193,9 @@ add(PyObject *module, PyTypeObject *base, const char *attribute, const char *nam
 {
     PyType_Spec spec = {
         .name = name,
-        .basicsize = sizeof(py_array),
-        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE,
+        .basicsize = sizeof(py_array) + sizeof(PyObject *),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_SEQUENCE |
+                 Py_TPFLAGS_HAVE_GC,
         .slots = slots,
     };
     PyObject *type = PyType_FromModuleAndSpec(module, &spec, (PyObject *)base);

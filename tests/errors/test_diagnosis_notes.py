@@ -302,7 +302,7 @@ def test_bounded_time() -> None:
 def test_called_from_c(text: str) -> None:
     error = source_files.run(text)
     assert error.culprit.expression == "a"
-    assert error.fix == f'(a.to("{GPU}"))'
+    assert error.fix == f'a.to("{GPU}")'
 
 
 HOSTILE = """
@@ -329,7 +329,7 @@ def test_objects_that_raise_whatever_is_asked(name: str) -> None:
     assert isinstance(error, dt.DeviceMismatchError)
     assert error.culprit.expression == f"held.{name}"
     assert error.__context__ is None
-    assert error.fix == (f'held.w = held.w.to("{GPU}")' if name == "w" else f'(held.v.to("{GPU}"))')
+    assert error.fix == (f'held.w = held.w.to("{GPU}")' if name == "w" else f'held.v.to("{GPU}")')
 
 
 def test_a_file_that_changed_since_it_was_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

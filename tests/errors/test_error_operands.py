@@ -302,7 +302,8 @@ def test_devices(form: Form, sample: Sample) -> None:
                 check(form, given, error, dt.DeviceMismatchError, arrays)
                 names = entries(form, given)
                 where = {name: str(x.device) for name, x in flat(form, arrays).items()}
-                assert error.culprit.name == odd_one(names, where, ("cpu",)), error
+                written = form.kind == "in place" and len(names) == 2  # by a call that a converted copy would not get
+                assert error.culprit.name == (names[1] if written else odd_one(names, where, ("cpu",))), error
                 assert ", ".join(f"{name} on {where[name]}" for name in names) in str(error)
 
 

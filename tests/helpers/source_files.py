@@ -57,10 +57,7 @@ def repaired(text: str, error: Any, mark: str = "# here") -> str:
     at = getattr(error, "fix_at", None)
     i = at.lineno - 1 if at is not None else next(i for i, line in enumerate(lines) if mark in line)
     if getattr(error, "fix_how", "before") == "instead":
-        assert lines[i].count(error.fix_of) == 1, (lines[i], error.fix_of)
-        lines[i] = lines[i].replace(error.fix_of, error.fix)
-    elif error.fix.startswith("("):
-        lines[i] = replaced(lines[i], error.culprit.expression, error.fix)
+        lines[i] = replaced(lines[i], error.fix_of, error.fix)
     else:
         indent = lines[i][: len(lines[i]) - len(lines[i].lstrip())]
         lines.insert(i, indent + error.fix)
@@ -68,7 +65,9 @@ def repaired(text: str, error: Any, mark: str = "# here") -> str:
 
 
 def replaced(line: str, expression: str, fix: str) -> str:
-    """The line with the one place that reads the expression changed."""
+    """The line with the one place that reads the expression, or that is this text, changed."""
+    if line.count(expression) == 1:
+        return line.replace(expression, fix)
     indent = line[: len(line) - len(line.lstrip())]
     wanted = ast.unparse(ast.parse(f"({expression})", mode="eval"))
     found = [

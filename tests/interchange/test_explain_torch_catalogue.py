@@ -62,7 +62,7 @@ def test_catalogue() -> None:
             if found.fix is None:
                 continue
             counts["fix"] += 1
-            assert found.fix_at is None and not found.fix.startswith("("), found.fix
+            assert found.fix_at is None and found.fix_how == "before", found.fix
             after = run(f"{found.fix}\n{text}", dict(given))
             assert after is None, (text, {k: (v.shape, v.dtype, v.device) for k, v in given.items()}, found.fix, after)
     print(dict(counts))

@@ -82,6 +82,13 @@ py_is_ndarray(PyObject *object)
 PyObject *
 py_shown(PyObject *object)
 {
+    if (strcmp(Py_TYPE(object)->tp_name, "Refused") == 0) { /* devtensor.complex64: its sentence says why */
+        PyObject *sentence = PyObject_Repr(object);
+        if (sentence != NULL) {
+            return sentence;
+        }
+        PyErr_Clear();
+    }
     bool plain = object == Py_None || PyUnicode_CheckExact(object) || PyLong_CheckExact(object) ||
                  PyFloat_CheckExact(object) || PyBool_Check(object);
     if (!plain) {

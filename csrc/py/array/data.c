@@ -87,6 +87,11 @@ change_node(PyObject *self, const dt_array *x)
         dt_node_release(node);
         return 0;
     }
+    if (dt_wants_grad(py_array_of(self)) && !dt_is_float((dt_dtype)x->dtype)) {
+        py_refuse_grad(self, "grad-flag", "data",
+                       "data set to a tensor that requires gradients must be floating point");
+        return -1;
+    }
     if (node->ndim != x->ndim || !(node->flags & DT_NODE_LEAF)) {
         py_refuse_grad(self, "grad-flag", "data",
                        "the data of an array that gradients flow to may change its device and dtype, not its number of "

@@ -57,6 +57,9 @@ py_array_dealloc(PyObject *object)
 {
     py_array *self = (py_array *)object;
     PyTypeObject *type = Py_TYPE(object);
+    if (DT_UNLIKELY(type->tp_flags & Py_TPFLAGS_HAVE_GC)) { /* Parameter, Buffer, or a class of the user's */
+        PyObject_GC_UnTrack(object);
+    }
     if (self->weakrefs != NULL) {
         PyObject_ClearWeakRefs(object);
     }
@@ -67,7 +70,10 @@ py_array_dealloc(PyObject *object)
         }
     }
     py_step_release(self->step);
-    if (DT_UNLIKELY(type->tp_flags & Py_TPFLAGS_HAVE_GC)) { /* of a class of the user's */
+    if (DT_UNLIKELY(type->tp_flags & Py_TPFLAGS_HAVE_GC)) {
+        if (type->tp_dictoffset == (Py_ssize_t)sizeof(py_array)) {
+            Py_CLEAR(*(PyObject **)(self + 1));
+        }
         type->tp_free(object);
     } else
 #ifndef Py_GIL_DISABLED

@@ -109,8 +109,11 @@ parse_first(const py_args *a, target *t)
     }
     if (first != Py_None && (rc = parse_device(a, first, t)) <= 0) {
         if (rc == 0) {
-            PyErr_Format(PyExc_TypeError, "to(): a device, a dtype or a DeviceArray is needed, not %s",
-                         Py_TYPE(first)->tp_name);
+            PyObject *shown = py_shown(first);
+            if (shown != NULL) {
+                PyErr_Format(PyExc_TypeError, "to(): a device, a dtype or a DeviceArray is needed, not %U", shown);
+                Py_DECREF(shown);
+            }
         }
         return py_explain_args(a, -1);
     }

@@ -19,11 +19,7 @@ py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
             return NULL;
         }
         if (rc == 0) {
-            if (py_is_ndarray(other)) {
-                return x == NULL ? py_refuse_numpy(py_state_of(b), name, "other", b, a)
-                                 : py_refuse_numpy(py_state_of(a), name, "input", a, b);
-            }
-            Py_RETURN_NOTIMPLEMENTED;
+            return x == NULL ? py_refuse_foreign(name, "other", b, a) : py_refuse_foreign(name, "input", a, b);
         }
     }
     if (DT_UNLIKELY(py_autocast_on) && op == DT_BINARY_pow) {
@@ -64,10 +60,7 @@ in_place(dt_binary_op op, const char *name, PyObject *self, PyObject *other)
             return NULL;
         }
         if (rc == 0) {
-            if (py_is_ndarray(other)) {
-                return py_refuse_numpy(py_state_of(self), name, "input", self, other);
-            }
-            Py_RETURN_NOTIMPLEMENTED;
+            return py_refuse_foreign(name, "input", self, other);
         }
     }
     dt_error err;
@@ -117,10 +110,7 @@ shift(const char *op, PyObject *a, PyObject *b)
         return NULL;
     }
     if (rc == 0) {
-        if (py_is_ndarray(other)) {
-            return py_refuse_numpy(py_state_of(array), op, array == a ? "input" : "other", array, other);
-        }
-        Py_RETURN_NOTIMPLEMENTED;
+        return py_refuse_foreign(op, array == a ? "input" : "other", array, other);
     }
     PyObject *module = PyImport_ImportModule("devtensor");
     PyObject *result = module == NULL ? NULL : PyObject_CallMethod(module, op, "OO", a, b);
@@ -188,10 +178,7 @@ nb_matrix_multiply(PyObject *a, PyObject *b)
     PY_ASK_OPERATOR("matmul", a, b)
     PyObject *array = py_is_array(a) ? a : b, *other = array == a ? b : a;
     if (!py_is_array(other)) {
-        if (py_is_ndarray(other)) {
-            return py_refuse_numpy(py_state_of(array), "matmul", array == a ? "input" : "other", array, other);
-        }
-        Py_RETURN_NOTIMPLEMENTED;
+        return py_refuse_foreign("matmul", array == a ? "input" : "other", array, other);
     }
     dt_error err;
     dt_status status;

@@ -1,6 +1,6 @@
 /* repr.c: an array as text, in the manner of the frameworks: its values aligned, large ones with their edges only, then
- * always its device and dtype. */
-#include "../py.h"
+ * always its device and dtype, and whether gradients flow to it. */
+#include "../grad/grad.h"
 
 #include <math.h>
 
@@ -298,9 +298,27 @@ append_size(text *t, const dt_array *x, const page *p, size_t indent)
     append_fact(t, p, fact, indent);
 }
 
-/* The size where the values do not tell it; device and dtype always. */
+/* "requires_grad=True" of a leaf, "grad_fn=<MulBackward0>" of a result; None where no gradient flows. */
+static PyObject *
+gradient_fact(PyObject *self)
+{
+    if (!dt_wants_grad(py_array_of(self))) {
+        Py_RETURN_NONE;
+    }
+    PyObject *function = py_grad_fn(self, NULL), *name = NULL, *fact = NULL;
+    if (function == Py_None) {
+        fact = PyUnicode_FromString("requires_grad=True");
+    } else if (function != NULL && (name = PyObject_CallMethod(function, "name", NULL)) != NULL) {
+        fact = PyUnicode_FromFormat("grad_fn=<%S>", name);
+    }
+    Py_XDECREF(function);
+    Py_XDECREF(name);
+    return fact;
+}
+
+/* The size where the values do not tell it; device and dtype always; what there is to say of gradients. */
 static void
-append_facts(text *t, const dt_array *x, const page *p, size_t indent)
+append_facts(text *t, const dt_array *x, const page *p, size_t indent, PyObject *gradient)
 {
     char fact[64], device[DT_DEVICE_TEXT];
     bool cut = false;
@@ -314,6 +332,10 @@ append_facts(text *t, const dt_array *x, const page *p, size_t indent)
     append_fact(t, p, fact, indent);
     PyOS_snprintf(fact, sizeof(fact), "dtype=%s", dt_dtypes[x->dtype].name);
     append_fact(t, p, fact, indent);
+    const char *more = gradient == Py_None ? NULL : PyUnicode_AsUTF8(gradient);
+    if (more != NULL) {
+        append_fact(t, p, more, indent);
+    }
     append_string(t, ")");
 }
 
@@ -324,8 +346,13 @@ py_repr(PyObject *self)
     page p = {.options = py_print_options_now(), .array = DT_ARRAY_EMPTY};
     dt_error err;
     dt_status status;
+    PyObject *gradient = gradient_fact(self);
+    if (gradient == NULL) {
+        return NULL;
+    }
     PY_MOVE("repr", self, py_on_device(x), status, fetch_shown(x, &p, &err));
     if (status != DT_OK) {
+        Py_DECREF(gradient);
         return py_raise(py_state_of(self), &err, &self, 1);
     }
     text t = {0};
@@ -340,7 +367,8 @@ py_repr(PyObject *self)
         dt_array_set_contiguous(&p.array);
         append_values(&t, &p, 0, 0, (int64_t)indent);
     }
-    append_facts(&t, x, &p, indent);
+    append_facts(&t, x, &p, indent, gradient);
+    Py_DECREF(gradient);
     dt_array_clear(&p.array);
     PyObject *result = t.failed ? PyErr_NoMemory() : PyUnicode_FromStringAndSize(t.data, (Py_ssize_t)t.length);
     PyMem_Free(t.data);

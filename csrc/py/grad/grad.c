@@ -314,7 +314,9 @@ py_refuse_tracked(PyObject *array, const char *op)
 {
     if (DT_UNLIKELY(dt_wants_grad(py_array_of(array))) && !dt_grad_off) {
         py_refuse_grad(array, "grad-host-access", op,
-                       "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+                       strcmp(op, "__dlpack__") == 0
+                           ? "Can't export tensors that require gradient, use tensor.detach()"
+                           : "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
         return -1;
     }
     return 0;

@@ -12,7 +12,7 @@ typedef struct {
     uint64_t flags;
     bool versioned;
     void (*release)(void *managed, void *data);
-} import;
+} dlpack_import;
 
 /* Runs end, which is a producer's code and may run Python's: an exception that is on its way stays what it is. */
 #define KEEPING_EXCEPTION(end)                                                                                         \
@@ -49,9 +49,9 @@ release_versioned(void *managed, void *data)
 }
 
 static int
-open_capsule(PyObject *capsule, import *in)
+open_capsule(PyObject *capsule, dlpack_import *in)
 {
-    *in = (import){0};
+    *in = (dlpack_import){0};
     if (PyCapsule_IsValid(capsule, DLPACK_VERSIONED)) {
         struct DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, DLPACK_VERSIONED);
         if (m->version.major != DLPACK_MAJOR_VERSION) {
@@ -59,12 +59,12 @@ open_capsule(PyObject *capsule, import *in)
                          m->version.major, m->version.minor);
             return -1;
         }
-        *in = (import){&m->dl_tensor, m, m->flags, true, release_versioned};
+        *in = (dlpack_import){&m->dl_tensor, m, m->flags, true, release_versioned};
         return 0;
     }
     if (PyCapsule_IsValid(capsule, DLPACK_OLD)) {
         DLManagedTensor *m = PyCapsule_GetPointer(capsule, DLPACK_OLD);
-        *in = (import){&m->dl_tensor, m, 0, false, release_old};
+        *in = (dlpack_import){&m->dl_tensor, m, 0, false, release_old};
         return 0;
     }
     const char *name = PyCapsule_GetName(capsule);
@@ -196,7 +196,7 @@ read_tensor(const py_args *a, const DLTensor *t, dt_array *x, size_t *nbytes)
 static PyObject *
 wrap_capsule(const py_args *a, PyObject *capsule, bool told, bool *copied)
 {
-import in;
+    dlpack_import in;
     dt_array x = DT_ARRAY_EMPTY;
     dt_device device;
     size_t nbytes;

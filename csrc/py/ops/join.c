@@ -146,11 +146,16 @@ sections_of(const py_args *a, PyObject *sections, int64_t size)
         left -= sizes[i];
     }
     if (left != 0) {
-        py_refuse_args(
-            a, DT_ESHAPE, "shape-mismatch",
-            "split_with_sizes expects split_sizes have only non-negative entries that sum exactly to %lld, the "
-            "size of dim",
-            (long long)size);
+        PyObject *shown = PyObject_Repr(sections);
+        const char *given = shown == NULL ? NULL : PyUnicode_AsUTF8(shown);
+        if (given != NULL) {
+            py_refuse_args(
+                a, DT_ESHAPE, "shape-mismatch",
+                "split_with_sizes expects split_sizes have only non-negative entries that sum exactly to %lld, the "
+                "size of dim, not %.80s",
+                (long long)size, given);
+        }
+        Py_XDECREF(shown);
         goto fail;
     }
     return sizes;

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from devtensor import _C
-from devtensor._diagnosis import arrays, expressions, fixes, gradients, notes, origins, sources, variables
+from devtensor._diagnosis import arrays, callers, expressions, fixes, gradients, notes, origins, sources, variables
 from devtensor._diagnosis.devices import device_notes, fault_notes
 from devtensor._diagnosis.facts import Fact, Failure, is_ndarray
 from devtensor._dtypes import autocast
@@ -199,6 +199,15 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
     failure.frame = frame = _caller(frame or failure.innermost or sys._getframe())
     if frame is None:
         return
+    if failure.code in fixes.HOST and callers.is_library(frame.f_code.co_filename):
+        (fact,) = failure.facts
+        found = callers.in_the_users_words(failure, fact, frame)
+        if found is not None:
+            failure.frame, failure.site, failure.call, fact.node, array = found
+            fact.expression = found.site.text(found.node) if found.node is not None else None
+            fact.object, fact.history = array, callers.steps_of(array)
+            fact.shape, fact.dtype, fact.device = tuple(array.shape), array.dtype, array.device
+            return
     asked = sources.instruction(frame) if failure.op in expressions.IMPLICIT else "CALL"
     implicit = "CALL" not in asked
     failure.site = site = sources.locate(frame, expressions.ASKING if implicit else sources.EXPRESSIONS)

@@ -43,6 +43,9 @@ class Library:
         """Whether it is a dtype or a device."""
         return type(value) in (_C.dtype, _C.device)
 
+    def requires_grad(self, array: Any) -> bool:
+        return bool(_C.DeviceArray.requires_grad.__get__(array))  # type: ignore[attr-defined]
+
     def steps(self, array: Any) -> list[Recorded]:
         """How it was made, the latest first."""
         return [Recorded(Step(*step), place, off) for step, place, off in _C._steps(array)]
@@ -51,7 +54,8 @@ class Library:
         """The parameters of an op, and whether it writes in place; None of what is none."""
         if type(callee) is _BUILTIN and callee.__self__ is _C:
             return parameters(callee.__name__, False), False
-        if type(callee) is _METHOD and callee.__objclass__ is _C.DeviceArray:
+        composed = type(callee) is types.FunctionType and vars(_C.DeviceArray).get(callee.__name__) is callee
+        if composed or (type(callee) is _METHOD and callee.__objclass__ is _C.DeviceArray):
             return parameters(callee.__name__, True), callee.__name__.endswith("_")
         return None
 
@@ -112,6 +116,11 @@ def is_registered(value: Any) -> bool:
 
 def is_told(value: Any) -> bool:
     return any(one.is_told(value) for one in _libraries)
+
+
+def requires_grad(array: Any) -> bool:
+    library = _of(array)
+    return library is not None and library.requires_grad(array)
 
 
 def steps(array: Any) -> list[Recorded]:

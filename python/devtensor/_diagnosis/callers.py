@@ -63,7 +63,7 @@ def _is_of_module(frame: FrameType) -> bool:
     return any(getattr(vars(one).get(code.co_name), "__code__", None) is code for one in classes)
 
 
-def _steps(array: Any) -> tuple[Step, ...]:
+def steps_of(array: Any) -> tuple[Step, ...]:
     return tuple(one.step for one in arrays.steps(array))
 
 
@@ -71,6 +71,42 @@ def find(failure: Failure, fact: Fact, what: str) -> list[Held]:
     """The variables or expressions of the user's that the operand came from, through calls of Modules and of libraries,
     the outermost last; none where it is known here alone. what: the property that is disputed."""
     return list(_Way(failure, fact, what).outwards())
+
+
+class Users(NamedTuple):
+    """A call in the user's own code, and an array that is given there, where that is known."""
+
+    frame: FrameType
+    site: Site
+    call: expressions.Call
+    node: ast.expr | None
+    array: Any
+
+
+def in_the_users_words(failure: Failure, fact: Fact, frame: FrameType) -> Users | None:
+    """The nearest line of the user's own from which a library's line in a frame was reached, and what is given there
+    that the operand is, or was made of."""
+    from devtensor._diagnosis import _caller
+
+    outer: FrameType | None = frame
+    while outer is not None and is_library(outer.f_code.co_filename):
+        outer = _caller(outer.f_back)
+    site = sources.locate(outer) if outer is not None else None
+    call = expressions.read(outer, site) if outer is not None and site is not None else None
+    if outer is None or site is None or call is None:
+        return None
+    node, array = _Way(failure, fact, "device").given(outer, site, call, None) or (None, fact.object)
+    if node is None:  # made in the call itself: plt.plot(net(x))
+        given = [part for one in call.arguments for part in getattr(one.node, "elts", (one.node,))]
+        new = [node for node in given if resolve(outer, node, site.owner) is MISSING and isinstance(node, _MADE)]
+        file = outer.f_code.co_filename
+        lines = {step.lineno for step in fact.history if step.filename == file and not step.elided}
+        if len(new) == 1 and any(new[0].lineno <= line <= (new[0].end_lineno or 0) for line in lines):
+            node = new[0]
+    return Users(outer, site, call, node, array)
+
+
+_MADE = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Attribute)
 
 
 class _Way:
@@ -90,7 +126,7 @@ class _Way:
         if self.node is None:  # what a Module has made of what it was given here
             if self.call is None or expressions.called_module(self.frame, self.site) is None:
                 return
-            made = self._given(self.frame, self.site, self.call, None)
+            made = self.given(self.frame, self.site, self.call, None)
             if made is None:
                 return
             self.node, self.array = made
@@ -119,7 +155,7 @@ class _Way:
         call = expressions.read(outer, place) if outer is not None and place is not None else None
         if outer is None or place is None or call is None:
             return False
-        made = self._given(outer, place, call, inner)
+        made = self.given(outer, place, call, inner)
         if made is None:
             return False
         if self.sure:
@@ -129,7 +165,7 @@ class _Way:
         self.frame, self.site, self.node, self.array = outer, place, *made
         return True
 
-    def _given(
+    def given(
         self, frame: FrameType, site: Site, call: expressions.Call, inner: FrameType | None
     ) -> tuple[ast.expr, Any] | None:
         """The argument that is the array, or that it was made of, and that array."""
@@ -158,7 +194,7 @@ class _Way:
 
     def _is_made_of(self, array: Any) -> bool | None:
         """Whether the operand was surely made of array alone; None where its steps do not lead there."""
-        steps = _steps(array)
+        steps = steps_of(array)
         full = self.fact.history
         more = len(full) - len(steps)
         if more <= 0 or not steps or full[more:] != steps or any(step.elided for step in full[:more]):
@@ -195,8 +231,8 @@ class _Way:
         if arrays.is_plain_array(value):
             if self.what != "shape" and getattr(value, self.what) != getattr(array, self.what):
                 return False  # it was converted already
-            steps = _steps(array)
-            return bool(steps) and _steps(value)[-len(steps) :] == steps
+            steps = steps_of(array)
+            return bool(steps) and steps_of(value)[-len(steps) :] == steps
         entries = list(value.values()) if type(value) is dict else value if type(value) in (list, tuple) else ()
         return depth > 0 and any(self._holds(one, array, depth - 1) for one in entries[:64])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NamedTuple
@@ -70,6 +71,7 @@ class Failure:
     site: Site | None = None
     call: Call | None = None
     stays: Fact | None = None  # what is written and must remain the array that it is
+    odd: Sequence[Fact] = ()  # what the fix converts
     held: Any = None  # where the outermost caller had the culprit
     about: Any = None  # the node of a gradient that failed
     library: str = "devtensor"  # whose error it is

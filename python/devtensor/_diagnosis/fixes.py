@@ -31,11 +31,13 @@ _INNER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
 _CATEGORY = {"bool": 0, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
 _BY_CODE = {
-    "host-access": ".cpu()", "read-only": ".clone()", "overlapping-write": ".clone()",
+    "read-only": ".clone()", "overlapping-write": ".clone()",
     "view-needs-copy": ".contiguous()", "not-contiguous": ".contiguous()", "grad-not-scalar": ".mean()",
-    "grad-flag": ".detach()", "grad-dtype": ".float()", "grad-host-access": ".detach()",
+    "grad-flag": ".detach()", "grad-dtype": ".float()",
     "grad-view-in-place": ".clone()", "grad-shared": ".clone()", "grad-captured": ".clone()",
 }  # fmt: skip
+_CLASS_NUMBERS = ("int64", "uint8")
+HOST = ("host-access", "grad-host-access")  # NumPy was to read an array
 _OF_CALLERS = {
     "device-mismatch": "device", "dtype-mismatch": "dtype", "dtype-not-supported": "dtype", "shape-mismatch": "shape",
     "rank-mismatch": "shape",
@@ -48,7 +50,7 @@ def propose(failure: Failure) -> Fix | None:
     if failure.site is None or failure.frame is None:
         return None
     if failure.code == "numpy-operand" or _is_numpy_argument(failure):
-        return _told(_from_numpy(failure))
+        return _from_numpy(failure)
     culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
     sure: callers.Held | None = None
     if culprit is not None and culprit.owner is None and culprit.is_array and failure.code in _OF_CALLERS:
@@ -65,7 +67,9 @@ def propose(failure: Failure) -> Fix | None:
         with contextlib.suppress(Exception):
             found = _as_made(failure, *conversions[0], sure) or (sure and _of_caller(sure, conversions[0][1]))
     if found is None:
-        return _told(statement(failure, conversions))
+        found = statement(failure, conversions)
+        failure.odd = [fact for fact, _ in conversions] if found is not None else []
+        return found
     at = found.at
     here = at is not None and (at.filename, at.lineno) == (failure.frame.f_code.co_filename, failure.frame.f_lineno)
     return found._replace(at=None) if here else found
@@ -127,6 +131,10 @@ def _conversions(failure: Failure) -> list[Conversion]:
         return failure.proposed
     if failure.code == "device-mismatch":
         return _to_one_device(failure)
+    if failure.op in shapes.CLASSES and culprit is not None and culprit.name == "target":
+        found = _to_classes(failure)
+        if found:
+            return found
     if failure.code == "dtype-mismatch":
         return _to_one_dtype(failure)
     if failure.code == "dtype-not-supported":
@@ -135,11 +143,19 @@ def _conversions(failure: Failure) -> list[Conversion]:
         return []
     if failure.code == "dtype-of-index":
         return _to_index(failure, culprit)
+    if failure.code in HOST and arrays.is_array(culprit.object):
+        return [(culprit, _to_host([culprit.object]))]
     if failure.code in _BY_CODE:
         return [(culprit, _BY_CODE[failure.code])]
     if failure.code in ("shape-mismatch", "rank-mismatch"):
         return _reshaped(failure)
     return []
+
+
+def _to_host(held: Sequence[Any]) -> str:
+    """What makes NumPy arrays of them possible."""
+    recorded = any(map(arrays.requires_grad, held))
+    return ".detach()" * recorded + ".cpu()" * any(str(one.device) != "cpu" for one in held)
 
 
 def _most(values: Sequence[Any], preferred: Any) -> Any:
@@ -240,9 +256,14 @@ def _to_one_dtype(failure: Failure) -> list[Conversion]:
 
 def _to_float(failure: Failure) -> list[Conversion]:
     kinds = failure.message.rpartition("it takes")[2].partition(f" ({failure.op}: ")[0]
+    if kinds == " int64" and len(failure.facts) == 1:
+        return [(failure.facts[0], ".long()")]
     if "float32" not in kinds or not _shapes_pass(failure):
         return []
     facts = _alike(failure)
+    target = failure.named("target") if failure.op in shapes.CLASSES else None
+    if target is not None and target.dtype_name in _CATEGORY and target.dtype_name not in _CLASS_NUMBERS:
+        return []  # which is refused next
     floats = {fact.dtype_name for fact in facts} - set(_CATEGORY)
     dtype = floats.pop() if len(floats) == 1 else "float32"
     return [(fact, f".{_CASTS[dtype]}()") for fact in facts if fact.dtype_name in _CATEGORY]
@@ -270,9 +291,9 @@ def _to_classes(failure: Failure) -> list[Conversion]:
     scores, target = failure.named("input"), failure.named("target")
     if scores is None or target is None or len(scores.shape) < 2:
         return []
-    rows, whole = scores.shape[:1] + scores.shape[2:], target.dtype_name in ("int64", "uint8")
-    if target.shape == rows and target.dtype_name not in _CATEGORY:
-        return [(target, ".long()")]
+    rows, whole = scores.shape[:1] + scores.shape[2:], target.dtype_name in _CLASS_NUMBERS
+    if target.shape == rows and not whole:
+        return [(target, ".long()")] if scores.dtype_name not in _CATEGORY else []
     if target.shape == scores.shape and target.dtype_name in _CATEGORY:
         return [(target, ".argmax(1)")]
     column = scores.shape[:1] + (1,) + scores.shape[2:]
@@ -316,14 +337,18 @@ def _is_replaceable(failure: Failure, fact: Fact) -> bool:
 # ---------------------------------------------------------------- how to say it
 
 
-def statement(failure: Failure, conversions: list[Conversion]) -> str | None:
+def statement(failure: Failure, conversions: list[Conversion]) -> Fix | None:
     frame, site = failure.frame, failure.site
     assert frame is not None and site is not None
     if all(fact.owner is not None and same_owner(fact, conversions[0][0]) for fact, _ in conversions):
-        return _module_statement(failure, conversions)
+        return _told(_module_statement(failure, conversions))
     of_tuple = _tuple_statement(frame, site, conversions)
     if of_tuple is not None:
-        return of_tuple
+        return Fix(of_tuple)
+    if failure.code in HOST:
+        of_all = _entries_statement(frame, site, conversions[0][0])
+        if of_all is not None:
+            return of_all
     targets, values = [], []
     for fact, text in conversions:
         if fact.node is None or fact.expression is None:
@@ -336,12 +361,27 @@ def statement(failure: Failure, conversions: list[Conversion]) -> str | None:
         if not is_assignable(frame, site, fact.node) or _comes_again(site, fact.node, text):
             unpacked = _repacked(frame, fact.node, value) if len(conversions) == 1 else None
             if unpacked is not None:
-                return unpacked
-            return f"({value})" if len(conversions) == 1 and not _is_written(failure, fact) else None
+                return Fix(unpacked)
+            if len(conversions) != 1 or _is_written(failure, fact):
+                return None
+            return Fix(value, None, "instead", written)
         if written not in targets:
             targets.append(written)
             values.append(value)
-    return f"{', '.join(targets)} = {', '.join(values)}"
+    return Fix(f"{', '.join(targets)} = {', '.join(values)}")
+
+
+def _entries_statement(frame: FrameType, site: Site, fact: Fact) -> Fix | None:
+    """The list or tuple that the operand is an entry of, with all its entries converted."""
+    node = fact.node
+    if not isinstance(node, ast.Subscript) or not getattr(node, "synthetic", False):
+        return None
+    held, name = resolve(frame, node.value, site.owner), ast.unparse(node.value)
+    if type(held) not in (list, tuple) or not all(map(arrays.is_array, held)):
+        return None
+    text = _to_host(held)
+    value = f"[one{text} for one in {name}]" if type(held) is list else f"tuple(one{text} for one in {name})"
+    return Fix(f"{name} = {value}") if is_assignable(frame, site, node.value) else Fix(value, None, "instead", name)
 
 
 def _repacked(frame: FrameType, node: ast.expr, value: str) -> str | None:
@@ -460,7 +500,7 @@ def _is_numpy_argument(failure: Failure) -> bool:
     return failure.code == "invalid-argument" and is_ndarray(held) and " must be DeviceArray" in failure.message
 
 
-def _from_numpy(failure: Failure) -> str | None:
+def _from_numpy(failure: Failure) -> Fix | None:
     frame, site = failure.frame, failure.site
     theirs = failure.facts[failure.culprit]
     ours = next((fact for fact in failure.facts if fact is not theirs), None)
@@ -477,4 +517,6 @@ def _from_numpy(failure: Failure) -> str | None:
         text += f'.to("{ours.device}")' if str(ours.device) != "cpu" else ""
         if failure.op in _ONE_DTYPE and theirs.dtype_name != ours.dtype_name:
             text += f".{_CASTS[ours.dtype_name]}()"
-    return f"{theirs.expression} = {text}" if is_assignable(frame, site, theirs.node) else f"({text})"
+    if is_assignable(frame, site, theirs.node):
+        return Fix(f"{theirs.expression} = {text}")
+    return Fix(text, None, "instead", theirs.expression)

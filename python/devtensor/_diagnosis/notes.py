@@ -44,8 +44,9 @@ def table(failure: Failure) -> str:
     what = disputed(failure.code)
     rows = [_row(fact, what) for fact in failure.facts]
     if len(rows) > 1 and failure.culprit >= 0:
-        for i, row in enumerate(rows):
-            row.append(MARK if i == failure.culprit else "")
+        odd = [failure.facts[failure.culprit], *failure.odd]
+        for row, fact in zip(rows, failure.facts, strict=True):
+            row.append(MARK if any(fact is one for one in odd) else "")
     used = [column for column in zip(*rows, strict=True) if any(column)]
     widths = [max(map(len, column)) for column in used]
     return "\n".join(

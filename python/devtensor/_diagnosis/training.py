@@ -97,8 +97,7 @@ def _squeezed(failure: Failure) -> Fix | None:
     one, other = failure.facts[failure.culprit], failure.facts[1 - failure.culprit]
     if one.shape != (*other.shape, 1):
         return None
-    text = fixes.statement(failure, [(one, ".squeeze(-1)")])
-    return Fix(text) if text is not None else None
+    return fixes.statement(failure, [(one, ".squeeze(-1)")])
 
 
 _TWICE = {

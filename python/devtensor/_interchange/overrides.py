@@ -8,7 +8,7 @@ import functools
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from devtensor import _C
 from devtensor._C import DeviceArray
@@ -34,7 +34,16 @@ _here = _Here()
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """The __torch_function__ of a class whose instances are taken for plain arrays, as Parameter's are."""
+    if _is_foreign(func):
+        _refuse(func)
     return NotImplemented
+
+
+def _refuse(func: Any) -> NoReturn:
+    name = getattr(func, "__qualname__", None) or getattr(func, "__name__", "a function")
+    raise TypeError(
+        f"{name}(): a function of PyTorch takes no DeviceArray; torch.from_dlpack(x) makes a tensor that shares its memory"
+    )
 
 
 class DisableTorchFunctionSubclass(contextlib.ContextDecorator):
@@ -106,7 +115,9 @@ def _default(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = Non
     """
     asked, _here.asked = _here.asked, 0
     try:
-        if not all(issubclass(cls, one) for one in types) or (not asked and _is_foreign(func)):
+        if not asked and _is_foreign(func):
+            _refuse(func)
+        if not all(issubclass(cls, one) for one in types):
             return NotImplemented
         with DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))

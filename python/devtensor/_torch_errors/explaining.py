@@ -203,10 +203,11 @@ def _target(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
 
 
 def _index(sentence: str, failed: calls.Failed, failure: Failure) -> bool:
+    right = ("int64",) if failed.op == "one_hot" else ("int64", "int32", "bool", "uint8")
     wrong = [
         fact for fact in failure.facts
-        if fact.dtype_name not in ("int64", "int32", "bool", "uint8")
-        and (fact.name in _INDICES or (failed.op == "embedding" and fact.name == "input"))
+        if fact.dtype_name not in right
+        and (fact.name in _INDICES or (failed.op, fact.name) in (("embedding", "input"), ("one_hot", "tensor")))
     ]  # fmt: skip
     if len(wrong) != 1:
         return False

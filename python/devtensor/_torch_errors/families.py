@@ -84,6 +84,7 @@ _ROWS: dict[tuple[str, str], list[str]] = {
         r"Expected tensor for argument #\d+ 'indices' to have one of the following scalar types",
         r"Expected dtype int(32/int|32 or int)?64 for index",
         r"index_\w+\(\): [Ee]xpected .*int.* (for|index)",
+        r"one_hot is only applicable to index tensor",
     ],
     ("shape-mismatch", "shape"): [
         r"mat1 and mat2 shapes cannot be multiplied",

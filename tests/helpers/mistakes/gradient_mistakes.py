@@ -512,7 +512,7 @@ opt.step()  # here
 w = dt.nn.Parameter(dt.ones(3, device=other if dev == "cpu" else dev))
 w.grad = dt.ones(3, device="cpu")  # here, fix
 """,
-        '(dt.ones(3, device="cpu").to("{gpu}"))',
+        'dt.ones(3, device="cpu").to("{gpu}")',
         says=("<- the odd one",),
     ),
 ]

@@ -68,13 +68,10 @@ def repaired(text: str, found: dt.Explanation) -> str:
     i = at if at is not None else next(i for i, line in enumerate(lines) if "# here" in line)
     assert found.fix is not None
     if found.fix_how == "instead":
-        assert found.fix_of is not None and lines[i].count(found.fix_of) == 1
-        lines[i] = lines[i].replace(found.fix_of, found.fix)
-    elif found.fix.startswith("("):
         import source_files
 
-        assert found.culprit is not None and found.culprit.expression is not None
-        lines[i] = source_files.replaced(lines[i], found.culprit.expression, found.fix)
+        assert found.fix_of is not None
+        lines[i] = source_files.replaced(lines[i], found.fix_of, found.fix)
     else:
         indent = lines[i][: len(lines[i]) - len(lines[i].lstrip())]
         lines.insert(i, indent + found.fix)
