@@ -184,7 +184,7 @@ FIXES: list[tuple[str, str, str | None]] = [
      "t, w = dt.tensor([0, 2]), dt.ones(3, dtype='float64')\nF.cross_entropy(x, t, weight=w)  # here", "w = w.float()"),
     ("integers for scores", "t, i = dt.tensor([0, 2]), dt.ones((2, 3), dtype='int64')\nF.cross_entropy(i, t)  # here",
      "i = i.float()"),
-    ("classes that are floats", "t = dt.tensor([0.0, 2.0])\nF.nll_loss(x, t)  # here", None),
+    ("classes that are floats", "t = dt.tensor([0.0, 2.0])\nF.nll_loss(x, t)  # here", "t = t.long()"),
     ("classes from a call", "t = [dt.tensor([0, 2])]\nF.cross_entropy(g, t[0].clone())  # here", f"t[0].clone(){TO}"),
     ("lerp", "e = y.double()\ndt.lerp(x, e, 0.5)  # here", "e = e.float()"),
     ("lerp, array weight", "w = dt.ones(3, dtype='float64')\ndt.lerp(x, y, w)  # here", "w = w.float()"),

@@ -222,7 +222,7 @@ def test_a_fix_in_a_loop_may_run_again() -> None:
             x @ w
 
     found = dt.explanation(caught(function))
-    assert found is not None and found.fix == "(w.T)"
+    assert found is not None and (found.fix, found.fix_of) == ("w.T", "w")
 
 
 def test_states_of_recurrent_layers() -> None:

@@ -48,7 +48,25 @@ def test_device_and_dtype_are_always_shown(dtype: str, device: str) -> None:
 def test_the_arrays_of_a_module_are_called_by_their_names(kind: Any, device: str) -> None:
     name = kind.__name__.lstrip("_")
     text = repr(kind(dt.ones(2, 2, device=device)))
-    assert text == f"{name}([[1., 1.],\n{'':{len(name) + 2}}[1., 1.]], device='{device}', dtype=float32)"
+    facts = f"device='{device}', dtype=float32" + ", requires_grad=True" * (name == "Parameter")
+    assert text == f"{name}([[1., 1.],\n{'':{len(name) + 2}}[1., 1.]], {facts})"
+
+
+def test_whether_gradients_flow_is_told(device: str) -> None:
+    w = dt.ones(2, device=device, requires_grad=True)
+    assert repr(w).endswith("dtype=float32, requires_grad=True)")
+    assert repr(w * 2).endswith("dtype=float32, grad_fn=<MulBackward0>)")
+    assert repr(w.detach()).endswith("dtype=float32)") and repr(w.requires_grad_(False)).endswith("dtype=float32)")
+
+
+class Doubled(dt.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+
+def test_a_function_of_the_users_is_told_by_its_name(device: str) -> None:
+    assert repr(Doubled.apply(dt.ones(2, device=device, requires_grad=True))).endswith("grad_fn=<DoubledBackward>)")
 
 
 @pytest.mark.parametrize("name", ["", "a."])

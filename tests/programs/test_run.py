@@ -380,7 +380,7 @@ def test_functions_of_a_library_speak_of_what_they_were_given(tmp_path: Path) ->
     assert done.stdout.splitlines() == [
         'images = images.to("cuda:0") None',
         'images = images.to("cuda:0") 12 True',
-        '(x.flatten(1).to("cuda:0")) None',
+        'x.flatten(1).to("cuda:0") None',
     ], done.stdout + done.stderr
 
 

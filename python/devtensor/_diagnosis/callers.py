@@ -243,6 +243,14 @@ _MAKERS = {
     "arange", "array", "as_tensor", "asarray", "empty", "eye", "full", "linspace", "normal", "ones", "rand", "randint",
     "randn", "randperm", "tensor", "zeros",
 }  # fmt: skip
+SHARING = {"from_numpy", "asarray", "as_tensor", "from_dlpack", "frombuffer"}  # the memory of something else
+
+
+def is_maker(frame: FrameType, node: ast.expr) -> bool:
+    """Whether an expression is a call of a function that makes a new array."""
+    func = node.func if isinstance(node, ast.Call) else None
+    name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    return name in _MAKERS - SHARING and arrays.is_of_library(resolve(frame, func))
 
 
 class Made(NamedTuple):

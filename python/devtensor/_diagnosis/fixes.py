@@ -302,9 +302,6 @@ def _to_classes(failure: Failure) -> list[Conversion]:
 
 # ---------------------------------------------------------------- what is written
 
-_SHARING = {"from_numpy", "asarray", "as_tensor", "from_dlpack", "frombuffer"}  # memory of something else
-
-
 def _that_stays(failure: Failure) -> Fact | None:
     """The array that the call writes to, unless a converted copy can take its place: where others look at the array,
     such as the caller whose argument it is, a copy would get the result and they would not."""
@@ -328,10 +325,16 @@ def _is_replaceable(failure: Failure, fact: Fact) -> bool:
             return True
     if not isinstance(node, ast.Name):
         return is_assignable(frame, site, node)
+    reads = Reads(frame, site, _OF_CALLERS[failure.code], UNARY)
+    made = reads.made_by(node.id)
     step = fact.history[0] if fact.history else None
-    if step is None or step.elided or step.filename != frame.f_code.co_filename or step.action in FORMS | _SHARING:
+    if made is None or (step is None and not callers.is_maker(frame, made)):
         return False
-    return Reads(frame, site, _OF_CALLERS.get(failure.code, "device"), UNARY).is_own(node.id, step.lineno)
+    if step is not None:
+        here = step.filename == frame.f_code.co_filename and made.lineno <= step.lineno <= (made.end_lineno or 0)
+        if step.elided or not here or step.action in FORMS | callers.SHARING:
+            return False
+    return reads.follow(made)
 
 
 # ---------------------------------------------------------------- how to say it

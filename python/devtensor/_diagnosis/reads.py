@@ -140,16 +140,15 @@ class Reads:
         """Whether what an expression makes is only looked at."""
         return bool(self._ends_well(node)) and self.spread(set(self.stack))
 
-    def is_own(self, name: str, lineno: int) -> bool:
-        """Whether a variable has what its one assignment, on this line, has made, and nothing else has it."""
+    def made_by(self, name: str) -> ast.Call | ast.BinOp | None:
+        """The expression that a variable of the function has its array from, if it is given one once."""
         if name in arguments_of(self.frame.f_code):
-            return False
+            return None
         bound = [one for one in self.parents if isinstance(one, ast.Name) and one.id == name
                  and not isinstance(one.ctx, ast.Load) and not isinstance(self.parents[one], ast.AugAssign)]  # fmt: skip
-        statement: Any = self.parents[bound[0]] if len(bound) == 1 else None
-        if not isinstance(statement, ast.Assign | ast.AnnAssign) or not isinstance(statement.value, ast.Call | ast.BinOp):
-            return False
-        return statement.lineno <= lineno <= (statement.end_lineno or 0) and self.follow(statement.value)
+        statement = self.parents[bound[0]] if len(bound) == 1 else None
+        value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+        return value if isinstance(value, ast.Call | ast.BinOp) else None
 
     def _is_harmless(self, node: ast.expr) -> bool:
         value = resolve(self.frame, node, self.site.owner)

@@ -8,7 +8,7 @@ import functools
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray
@@ -34,16 +34,17 @@ _here = _Here()
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """The __torch_function__ of a class whose instances are taken for plain arrays, as Parameter's are."""
-    if _is_foreign(func):
-        _refuse(func)
+    return _answer_torch(func, types)
+
+
+def _answer_torch(func: Any, types: Any) -> Any:
+    """NotImplemented; where PyTorch would ask nobody else, its sentence is about classes, and here is a better one."""
+    if _is_foreign(func) and types and all(issubclass(one, DeviceArray) for one in types):
+        name = getattr(func, "__name__", "a function")
+        raise TypeError(
+            f"torch's {name}() takes no DeviceArray; torch.from_dlpack(x) makes a tensor that shares the memory of x"
+        )
     return NotImplemented
-
-
-def _refuse(func: Any) -> NoReturn:
-    name = getattr(func, "__qualname__", None) or getattr(func, "__name__", "a function")
-    raise TypeError(
-        f"{name}(): a function of PyTorch takes no DeviceArray; torch.from_dlpack(x) makes a tensor that shares its memory"
-    )
 
 
 class DisableTorchFunctionSubclass(contextlib.ContextDecorator):
@@ -115,10 +116,8 @@ def _default(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = Non
     """
     asked, _here.asked = _here.asked, 0
     try:
-        if not asked and _is_foreign(func):
-            _refuse(func)
-        if not all(issubclass(cls, one) for one in types):
-            return NotImplemented
+        if not all(issubclass(cls, one) for one in types) or (not asked and _is_foreign(func)):
+            return _answer_torch(func, types) if cls is DeviceArray else NotImplemented
         with DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))
         return result if cls is DeviceArray or func in get_default_nowrap_functions() else converted(result, cls)

@@ -215,7 +215,7 @@ net = Net()
 net.cell = Cell()
 net.to("cuda")(dt.ones(2, 4, device="cuda"))
 """),
-    Called("a mask", '((self.tril[:4, :4] == 0).to("cuda:0"))', 'self.register_buffer("tril", ...)', NET + """
+    Called("a mask", '(self.tril[:4, :4] == 0).to("cuda:0")', 'self.register_buffer("tril", ...)', NET + """
     def forward(self, x):
         return x.masked_fill(self.tril[:4, :4] == 0, 0.0)  # here # fix
 ## main.py

@@ -514,5 +514,6 @@ w.grad = dt.ones(3, device="cpu")  # here, fix
 """,
         'dt.ones(3, device="cpu").to("{gpu}")',
         says=("<- the odd one",),
+        fix_of='dt.ones(3, device="cpu")',
     ),
 ]
