@@ -330,8 +330,7 @@ int py_explain_args(const py_args *a, int wrong);
 PyObject *py_explain(PyObject *array, const char *code, const char *op);
 /* HostAccessError: ndarray and array, the parameter called name, in one operator. */
 PyObject *py_refuse_numpy(py_state *state, const char *op, const char *name, PyObject *array, PyObject *ndarray);
-/* What an operator answers of an operand that is no array and no number: NotImplemented, unless other libraries' arrays
- * are refused by name. */
+/* What an operator answers of what is no array and no number: NotImplemented; other libraries' arrays are refused. */
 PyObject *py_refuse_foreign(const char *op, const char *name, PyObject *array, PyObject *other);
 /* HostAccessError: the memory of array is not the host's. */
 PyObject *py_refuse_host_access(py_state *state, const char *op, PyObject *array);
@@ -565,6 +564,7 @@ void py_backends_register(void);
     X(need)                                                                                                            \
     X(settings)                                                                                                        \
     X(subclass)                                                                                                        \
+    X(as_torch)                                                                                                        \
     X(autocast)                                                                                                        \
     X(print_options)                                                                                                   \
     X(grad_facts)                                                                                                      \

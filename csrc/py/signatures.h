@@ -431,6 +431,10 @@
 #define PY_TEXT__set_autocast "rules, hook"
 #define PY_SPEC__autocast_on {"_autocast_on", 0, 1, -1, {"on"}, __func__}
 #define PY_TEXT__autocast_on "on=None"
+#define PY_SPEC__follows {"_follows", 0, 1, -1, {"on"}, __func__}
+#define PY_TEXT__follows "on=None"
+#define PY_SPEC__keep_marks {"_keep_marks", 2, 2, -1, {"read", "write"}, __func__}
+#define PY_TEXT__keep_marks "read, write"
 #define PY_SPEC__make_subclass {"_make_subclass", 2, 3, -1, {"cls", "data", "require_grad"}, __func__}
 #define PY_TEXT__make_subclass "cls, data, require_grad=False"
 #define PY_SPEC__set_overrides {"_set_overrides", 5, 5, -1, {"hook", "default", "disabled", "parameter", "buffer"}, __func__}

@@ -274,7 +274,10 @@ py__set_overrides(PY_PARAMS)
     }
     for (int i = 0; i < 2; i++) {
         PyTypeObject *type = array_class(a.state, a.op, types[i]);
-        if (type == NULL || put(type, a.v[2]) < 0) {
+        PyObject *function = type == NULL ? NULL : PyStaticMethod_New(a.v[2]); /* PyTorch asks the instance */
+        int rc = function == NULL ? -1 : put(type, function);
+        Py_XDECREF(function);
+        if (rc < 0) {
             return NULL;
         }
     }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -256,3 +258,25 @@ def test_a_number_of_threads_that_cannot_be_is_refused(n: int) -> None:
     with pytest.raises(RuntimeError, match="set_num_threads expects a positive integer" if n < 1 else "from 1 to 1024"):
         dt.set_num_threads(n)
     assert dt.get_num_threads() == before
+
+
+FAULT = """
+import faulthandler, os, sys
+import numpy as np, devtensor as dt
+faulthandler.enable()
+n = 1 << 22
+open(sys.argv[1], "wb").truncate(4 * n)
+x = dt.from_numpy(np.memmap(sys.argv[1], np.float32, "r+"))
+dt.set_num_threads(int(sys.argv[2]))
+os.truncate(sys.argv[1], 3 * n)
+x.abs().sum().item()
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_fault_in_a_worker_is_told(threads: int, tmp_path: Path) -> None:
+    """Of memory that a file no longer has; faulthandler runs in the thread that the signal is for."""
+    command = [sys.executable, "-c", FAULT, str(tmp_path / "x"), str(threads)]
+    environment = {**os.environ, "PYTHONPATH": python_path()}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGBUS and "Fatal Python error: Bus error" in done.stderr

@@ -1,6 +1,7 @@
 /* args.c: what stands in a call is matched to the names of the parameters. */
 #include "../../core/check/check.h"
 #include "../py.h"
+#include "../as_torch.h"
 #include "../subclass.h"
 
 /* NumPy's spellings. */
@@ -133,7 +134,7 @@ py_parse_plain(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ss
             return -1;
         }
     }
-    return 0;
+    return DT_UNLIKELY(py_follows) ? py_follow(out, method) : 0;
 }
 
 int

@@ -1,6 +1,6 @@
 /* checks.c: the checks of the core, for the ops that Python composes of others. names are public parameter names,
  * arrays a DeviceArray for each, or None but for the first. */
-#include "../py.h"
+#include "../as_torch.h"
 
 #include "../../core/check/check.h"
 
@@ -123,6 +123,16 @@ py__check_devices(PY_PARAMS)
     operands o;
     if (parse(&a, &o) < 0) {
         return NULL;
+    }
+    if (DT_UNLIKELY(py_follows) && py_follows_in(o.op)) {
+        int n = 0;
+        for (int i = 0; i < o.n; i++) { /* numbers follow in the ops that this one is made of */
+            const dt_array *x = o.in[i].array;
+            if (i == 0 || x->ndim > 0 || py_on_device(x)) {
+                o.in[n++] = o.in[i];
+            }
+        }
+        o.n = n;
     }
     dt_error err;
     return answer(&a, &o, dt_check_same_device(o.op, o.in, o.n, &err), &err);

@@ -1,6 +1,7 @@
 /* index.c: x[...], x[...] = y. */
 #include "../../core/grad/index.h"
 #include "../py.h"
+#include "../as_torch.h"
 #include "../subclass.h"
 
 /* What is left of self after the basic entries of an index, and what the others select in it. */
@@ -164,6 +165,9 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
     s->masked = false;
     s->view.storage = NULL;
     s->index = PyLong_CheckExact(index) ? Py_NewRef(index) : py_index_without_lists(self, op, index);
+    if (DT_UNLIKELY(py_follows)) {
+        s->index = py_followed_index(self, s->index);
+    }
     if (s->index == NULL) {
         return -1;
     }
@@ -452,7 +456,12 @@ static int
 setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     static const writer w = {"setitem", true};
-    if (ass_subscript(self, &w, index, value) == 0) {
+    PyObject *follower = DT_UNLIKELY(py_follows && value != NULL)
+                             ? py_followed_value(self, value, !has_places(self, index))
+                             : Py_XNewRef(value);
+    const int rc = follower == NULL && value != NULL ? -1 : ass_subscript(self, &w, index, follower);
+    Py_XDECREF(follower);
+    if (rc == 0) {
         return 0;
     }
     (void)py_explain(self, "invalid-index", "setitem");

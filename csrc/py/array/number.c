@@ -1,12 +1,32 @@
 /* number.c: the operators. */
 #include "../py.h"
+#include "../as_torch.h"
 #include "../subclass.h"
+
+/* The same with operands that followed each other to a device; NULL without an exception: none did. */
+static PyObject *
+with_followers(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
+{
+    PyObject *x = py_followed(a, b), *y = x == NULL ? NULL : py_followed(b, a), *result = NULL;
+    if (y != NULL && (x != a || y != b)) {
+        result = py_binary_object(op, name, x, y);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return result;
+}
 
 /* a op b, where one of them is a DeviceArray; NotImplemented when the other is nothing we know. */
 PyObject *
 py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
 {
     PY_ASK_OPERATOR(name, a, b)
+    if (DT_UNLIKELY(py_follows)) {
+        PyObject *result = with_followers(op, name, a, b);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
     dt_scalar scalar;
     const dt_array *x = py_is_array(a) ? py_operand(a) : NULL, *y = py_is_array(b) ? py_operand(b) : NULL;
     if (DT_UNLIKELY((x == NULL && py_is_array(a)) || (y == NULL && py_is_array(b)))) {
@@ -47,6 +67,15 @@ in_place(dt_binary_op op, const char *name, PyObject *self, PyObject *other)
         char method[32];
         PyOS_snprintf(method, sizeof(method), "%s_", name);
         return py_ask("method", method, self, other);
+    }
+    if (DT_UNLIKELY(py_follows)) {
+        PyObject *follower = py_followed(other, self);
+        if (follower != other) {
+            PyObject *result = follower == NULL ? NULL : in_place(op, name, self, follower);
+            Py_XDECREF(follower);
+            return result;
+        }
+        Py_DECREF(follower);
     }
     dt_scalar scalar;
     dt_array *x = py_operand(self);

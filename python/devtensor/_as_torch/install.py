@@ -14,6 +14,7 @@ from typing import Any
 
 import devtensor
 from devtensor import _C, version
+from devtensor._as_torch import marks
 from devtensor._as_torch.missing import sentence
 from devtensor._as_torch.version import __version__ as torch_version
 from devtensor._names import refusals
@@ -195,6 +196,8 @@ def install_torch() -> None:
         if not isinstance(own, functools.partial):
             module.__getattr__ = functools.partial(_no_attribute, name, own)  # type: ignore[method-assign]
     vars(_C).update(PRIVATE)
+    _C._follows(True)
+    marks.install()
     devtensor.__version__ = version.__version__ = torch_version
     for name in _REGISTRATIONS:
         sys.modules.setdefault(name, types.ModuleType(name))

@@ -223,10 +223,15 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
         if fact.node is None:
             fact.node = next((node for held, node in passed if held is fact.object), None)
         if fact.node is not None:
-            part = failure.op == "setitem" and fact.name == "input" and tuple(fact.object.shape) != fact.shape
+            part = failure.op == "setitem" and fact.name == "input" and not _is_whole(fact)
             fact.expression = site.text(site.node if part else fact.node)
     if any(map(_may_be_owned, failure.facts)):
         _find_owners(failure, frame, site)
+
+
+def _is_whole(fact: Fact) -> bool:
+    """False for x[0] = y, where the operand is a part of x."""
+    return not arrays.is_array(fact.object) or tuple(fact.object.shape) == fact.shape
 
 
 def _may_be_owned(fact: Fact) -> bool:

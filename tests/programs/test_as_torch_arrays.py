@@ -1,0 +1,116 @@
+"""What arrays do in a program that runs --as-torch, and else not: follow others to a GPU, and keep attributes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import devtensor as dt
+
+pytestmark = pytest.mark.skipif(os.environ.get("DEVTENSOR_TEST_DEVICES") == "real", reason="starts simulated devices")
+
+
+def run(path: Path, text: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    (path / "script.py").write_text("import torch\n" + text)
+    env = {k: v for k, v in os.environ.items() if k != "DEVTENSOR_CUDA"}
+    env["PYTHONPATH"] = str(Path(dt.__file__).parent.parent)
+    command = [sys.executable, "-m", "devtensor", "run", "--simulate", "1", "--as-torch", *flags, "script.py"]
+    return subprocess.run(command, cwd=path, env=env, capture_output=True, text=True, timeout=120)
+
+
+FOLLOWING = """
+x = torch.arange(6.0).reshape(2, 3).to("cuda")
+i, m, s = torch.tensor([1, 0]), torch.tensor([True, False]), torch.tensor(2.0)
+assert x[i].tolist() == [[3, 4, 5], [0, 1, 2]] and x[m].tolist() == [[0, 1, 2]] and x[i, i].tolist() == [4, 0]
+y = x.clone()
+y[m] = 5.0
+y[i, i] = torch.tensor(9.0)
+assert y.tolist() == [[9, 5, 5], [3, 9, 5]]
+y[0] = torch.ones(3)
+c = torch.zeros(3)
+c[:] = y[0]
+assert y[0].tolist() == c.tolist() == [1, 1, 1]
+for z in (x / s, s / (x + 1), x == s, x ** s, torch.mul(x, s), torch.mul(s, x), torch.where(x > s, x, s), x.clamp(min=s),
+          torch.maximum(x, s), torch.lerp(x, x, s), torch.addcmul(x, x, s), x.masked_fill(x > s, s), torch.fmod(s, x)):
+    assert z.is_cuda and z.shape == (2, 3)
+y = x.clone()
+y += s
+y.mul_(s)
+y.sub_(s, alpha=0.5)
+y.masked_fill_(y > 10, s)
+assert y.tolist() == [[3, 5, 7], [9, 2, 2]] and s.device.type == "cpu" and s.item() == 2
+w = torch.tensor(3.0, requires_grad=True)
+(x * w).sum().backward()
+assert w.grad.device.type == "cpu" and w.grad.item() == 15
+"""
+
+
+def test_numbers_and_indices_follow_as_in_pytorch(tmp_path: Path) -> None:
+    done = run(tmp_path, FOLLOWING)
+    assert done.returncode == 0, done.stderr
+    assert "script.py:5" in done.stderr and ".to()" in done.stderr  # each copy is reported
+
+
+# What PyTorch refuses, too.
+REFUSED = ["x + torch.ones(3)", "s.add_(x)", "torch.zeros(2, 3)[i.to('cuda')]", "torch.cat([x, torch.ones(2, 3)])",
+           "torch.gather(x, 0, torch.zeros(2, 3).long())", "x.index_select(0, i)", "torch.add(x, s, out=torch.zeros(2, 3))",
+           "x.__setitem__((i, i), torch.ones(2))", "x @ torch.ones(3, 2)", "torch.stack([x[0, 0], s])"]  # fmt: skip
+
+
+def test_what_pytorch_refuses_is_refused(tmp_path: Path) -> None:
+    calls = "".join(f"    lambda: {call},\n" for call in REFUSED)
+    text = f"""x = torch.ones(2, 3, device="cuda")
+i, s = torch.tensor([1, 0]), torch.tensor(2.0)
+for f in [
+{calls}]:
+    try:
+        f()
+    except RuntimeError as error:
+        assert "device" in str(error), error
+    else:
+        raise SystemExit(f"passes: {{f.__code__.co_firstlineno}}")
+"""
+    done = run(tmp_path, text, "--no-report")
+    assert done.returncode == 0, done.stderr
+
+
+MARKED = """
+import copy, gc, pickle, warnings
+x = torch.zeros(3)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    x.require_grad = True
+    x.tag = "a"
+assert [str(one.message) for one in caught] == [
+    "require_grad is no attribute of arrays, and setting it changes nothing; did you mean requires_grad?"]
+assert (x.require_grad, x.tag, x.requires_grad, getattr(x, "other", 5)) == (True, "a", False, 5)
+assert not hasattr(x + 1, "tag")
+del x.tag
+assert not hasattr(x, "tag")
+for change in (lambda: setattr(x, "shape", 3), lambda: x.nothing, lambda: delattr(x, "tag"), lambda: setattr(x, "T", 1)):
+    try:
+        change()
+    except AttributeError:
+        continue
+    raise SystemExit("changed")
+x.requires_grad = True
+assert x.requires_grad
+for _ in range(1000):
+    y = torch.zeros(1)
+    assert not hasattr(y, "n")
+    y.n = 1
+"""
+
+
+def test_plain_arrays_keep_attributes(tmp_path: Path) -> None:
+    done = run(tmp_path, MARKED, "--no-report")
+    assert done.returncode == 0, done.stderr
+
+
+def test_elsewhere_they_do_not() -> None:
+    with pytest.raises(AttributeError):
+        dt.zeros(3).require_grad = True  # type: ignore[attr-defined]
