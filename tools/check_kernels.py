@@ -1,6 +1,6 @@
 """Compiles every kernel for every common architecture, and reads what comes out.
 
-    python tools/check_kernels.py [--arch 75 90 ...] [--every N] [--write TABLE.md]
+    python tools/check_kernels.py [--arch 75 90 ...] [--every N] [--dtypes NAME ...] [--write TABLE.md]
 
 With nvcc: the PTX of the casts, which must round once and keep subnormals (cvt.rn; no .ftz, no .approx), and of
 kernels that must move 16 bytes an access; registers, stack and spills of each kernel, of which none may spill; that the
@@ -337,10 +337,12 @@ def kernels_in(machine_code):
     return set(re.findall(rb"\.text\.(k_\w+)", machine_code))
 
 
-def check_nvrtc(nvrtc, pool, arch):
+def check_nvrtc(nvrtc, pool, arch, wanted):
     """What is wrong."""
     headers, source = kernel_image.local_headers(), kernel_image.umbrella()
     dtypes = sorted({unit.dtype for unit in kernel_image.units() if unit.dtype})
+    if unknown := set(wanted) - set(dtypes):
+        raise SystemExit(f"there is no kernel of {unknown}")
 
     def compile_dtype(dtype):
         return kernels_in(run_nvrtc(nvrtc, f"#define DT_ONLY\n#define DT_ONLY_{dtype}\n{source}", headers, arch))
@@ -350,7 +352,7 @@ def check_nvrtc(nvrtc, pool, arch):
         text = f"#define DT_ALONE\n#define DT_ALONE_{name} ,\n#define DT_ONLY\n{chosen}{source}"
         return kernels_in(run_nvrtc(nvrtc, text, headers, arch)) == {name.encode()}
 
-    found = sorted(name.decode() for name in set().union(*pool.map(compile_dtype, dtypes)))
+    found = sorted(name.decode() for name in set().union(*pool.map(compile_dtype, wanted or dtypes)))
     alone = [name for name in found if name.endswith(("_float32", "_int64"))][::7]
     wrong = [name for name, right in zip(alone, pool.map(compile_alone, alone), strict=True) if not right]
     print(f"NVRTC: {len(found)} kernels for sm_{arch}, {len(alone)} of them also alone", flush=True)
@@ -370,6 +372,7 @@ def main():
         metavar="N",
         help="only one in N files with one level of PTX is compared with another",
     )
+    parser.add_argument("--dtypes", nargs="+", default=[], help="what NVRTC compiles; all unless given")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         text, wrong = check_nvcc(folder, pool, arguments.arch, arguments.every)
@@ -378,7 +381,7 @@ def main():
         if nvrtc is None:
             print("!!!!!!!! SKIPPED: libnvrtc.so.13 was not found !!!!!!!!")
         else:
-            wrong += check_nvrtc(nvrtc, pool, "90")
+            wrong += check_nvrtc(nvrtc, pool, "90", arguments.dtypes)
     if arguments.write:
         arguments.write.write_text("# Kernels: registers, stack, spills\n\nMade by tools/check_kernels.py.\n\n" + text)
     print(f"{len(wrong)} wrong")

@@ -47,6 +47,20 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
 |---|---|
 {lacking}
 
+## Arrays themselves
+
+- **Operands stay where they are.** PyTorch moves an index on the cpu, and takes an array without dimensions on the cpu
+  for a number, beside an array on a GPU. Here both raise DeviceMismatchError. `python -m devtensor run --as-torch` does
+  as PyTorch does, and reports each copy.
+- **NumPy arrays** are not mixed with arrays in operators, nor used as indices of an array on a GPU.
+- **Attributes** of your own may be set on parameters, buffers and classes derived from `Tensor`. A plain array refuses
+  them, so that `x.require_grad = True` is an error. Under `--as-torch` it keeps them, and a misspelling is a warning.
+- **Integers divided by 0** with `//` or `%` give 0, on every device. PyTorch raises on the cpu, and on a GPU the result
+  means nothing.
+- **Writes through `.data`** count as changes of what was kept for a gradient: `backward()` then raises GradientError.
+  PyTorch computes a gradient with the new numbers. `w.data = y` leaves the gradient of the old numbers as it was.
+- `view(dtype)` does not exist.
+
 This page is written by `tools/differences.py` from `tests/helpers/pytorch/torch_differences.py`.
 """
 
