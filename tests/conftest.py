@@ -5,6 +5,8 @@ it the two take turns, row by row.
 
 `pytest` runs the quick rows (helpers/quick_rows.py), `pytest -m ""` all, `pytest -m whole` the others, and files, tests
 and -k that are named run whole.
+
+DEVTENSOR_TEST_HALF=0 runs one half of the rows of each test that has more than three of those, 1 the other half.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +74,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item not in kept:
             item.add_marker("whole")
+    half = os.environ.get("DEVTENSOR_TEST_HALF")
+    if half:
+        for rows in (kept, set(items) - kept):
+            leave_a_half(config, items, rows, int(half))
+
+
+def leave_a_half(config: pytest.Config, items: list[pytest.Item], among: set[pytest.Item], half: int) -> None:
+    """Of the rows of a test that are among these, where they are more than three."""
+    counts = Counter(item.nodeid.partition("[")[0] for item in among)
+    dropped = {item for item in among if counts[item.nodeid.partition("[")[0]] > 3
+               and zlib.crc32(item.nodeid.encode()) // 2 % 2 != half}  # fmt: skip
+    config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+    items[:] = [item for item in items if item not in dropped]
 
 
 def take_turns(config: pytest.Config, items: list[pytest.Item]) -> None:
