@@ -183,7 +183,9 @@ def sees(tidy: str, words: list[str]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="these alone")
-    parser.add_argument("--nodes", type=int, default=NODES, metavar="N", help="how far paths are followed (%(default)s)")
+    parser.add_argument(
+        "--nodes", type=int, default=NODES, metavar="N", help="how far paths are followed (%(default)s)"
+    )
     options = parser.parse_args()
     chosen = [path.resolve() for path in options.files]
     tidy, words, entries = program(), flags(), known(KNOWN.read_text(encoding="utf-8"))

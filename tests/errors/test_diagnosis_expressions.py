@@ -141,7 +141,7 @@ def test_form(text: str, expected: tuple[str | None, ...]) -> None:
 @pytest.mark.parametrize("name", ["x + g", "dt.add(x, g)", "x.add_(g)"])
 def test_without_source(name: str) -> None:
     error = source_files.run(name, cached=False)
-    assert [operand.expression for operand in error.operands] == [None, None]
+    assert [operand.expression for operand in error.operands] == ["x", "g"]
     assert error.fix is None
     assert [operand.name for operand in error.operands] == ["input", "other"]
     assert "Fix:" not in "\n".join(error.__notes__)
@@ -323,3 +323,14 @@ def test_a_parameter_that_is_given_another_value_is_not_what_was_passed() -> Non
     error = source_files.run(text)
     assert isinstance(error, dt.ShapeMismatchError), error
     assert error.operands[0].expression is None
+
+
+def test_without_the_source_a_variable_is_named() -> None:
+    """As in exec() and below a notebook's %%time; no fix is shown, as nothing says where it would stand."""
+    names = source_files.names()
+    with pytest.raises(dt.DeviceMismatchError) as caught:
+        exec("z = x + g", names)
+    assert [one.expression for one in caught.value.operands] == ["x", "g"] and caught.value.fix is None
+    with pytest.raises(dt.DeviceMismatchError) as caught:
+        exec("def f(p, q):\n    r = p\n    return p @ q.T\nf(x, g)", names)
+    assert [one.expression for one in caught.value.operands] == [None, None]  # p or r

@@ -41,7 +41,11 @@ def test_fixes_of_random_programs(first: int) -> None:
         text = program(seed, CUDA_DEVICES[0])
         error = run(text)
         fix = getattr(error, "fix", None)
-        if fix is None or (error.fix_how == "instead" and error.fix_at is None and text.splitlines()[error.lines[-1] - 1].strip().startswith("if")):
+        if fix is None or (
+            error.fix_how == "instead"
+            and error.fix_at is None
+            and text.splitlines()[error.lines[-1] - 1].strip().startswith("if")
+        ):
             continue
         again, moved = repaired(text, error)
         after = run(again)

@@ -212,6 +212,7 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
     implicit = "CALL" not in asked
     failure.site = site = sources.locate(frame, expressions.ASKING if implicit else sources.EXPRESSIONS)
     if site is None:
+        _find_names(failure, frame)
         return
     failure.call = call = expressions.read_implicit(frame, site, asked) if implicit else expressions.read(frame, site)
     if call is None:
@@ -227,6 +228,16 @@ def _find_expressions(failure: Failure, frame: FrameType | None = None) -> None:
             fact.expression = site.text(site.node if part else fact.node)
     if any(map(_may_be_owned, failure.facts)):
         _find_owners(failure, frame, site)
+
+
+def _find_names(failure: Failure, frame: FrameType) -> None:
+    """Without the source, as below %%time or in exec(): the one variable of the code that is the operand."""
+    names = {*frame.f_code.co_names, *variables.fast_names(frame.f_code)}
+    held = {name: variables.variable(frame, name) for name in sorted(names)}
+    for fact in failure.facts:
+        found = [name for name, value in held.items() if value is fact.object]
+        if fact.object is not None and len(found) == 1:
+            fact.expression = found[0]
 
 
 def _is_whole(fact: Fact) -> bool:

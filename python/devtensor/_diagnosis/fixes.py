@@ -302,6 +302,7 @@ def _to_classes(failure: Failure) -> list[Conversion]:
 
 # ---------------------------------------------------------------- what is written
 
+
 def _that_stays(failure: Failure) -> Fact | None:
     """The array that the call writes to, unless a converted copy can take its place: where others look at the array,
     such as the caller whose argument it is, a copy would get the result and they would not."""
