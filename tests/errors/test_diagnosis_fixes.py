@@ -106,7 +106,8 @@ FIXES: list[tuple[str, str, str | None]] = [
     ("int32 labels", "i = dt.zeros(2, dtype='int32')\ndt.nn.functional.cross_entropy(x, i)  # here", "i = i.long()"),
     ("bool labels", "i = dt.zeros(2, dtype='bool')\ndt.nn.functional.nll_loss(x, i)  # here", "i = i.long()"),
     ("float64 labels", "i = dt.zeros(2).double()\ndt.nn.functional.cross_entropy(x, i)  # here", "i = i.long()"),
-    ("labels of int scores", "i = dt.zeros(2, dtype='int32')\ndt.nn.functional.cross_entropy(x.int(), i)  # here", None),
+    ("labels of int scores", "i = dt.zeros(2, dtype='int32')\ndt.nn.functional.cross_entropy(x.int(), i)  # here",
+     None),
     ("float classes", "i = dt.zeros(2)\ndt.nn.functional.one_hot(i)  # here", "i = i.long()"),
     ("softmax", "i = dt.ones(3, dtype='int64')\ndt.softmax(i, dim=0)  # here", "i = i.float()"),
     ("softmax, method", "i = dt.ones(3, dtype='int64')\ni.softmax(0)  # here", "i = i.float()"),
@@ -241,20 +242,24 @@ WRITES: list[tuple[str, str, str | None]] = [
     ("a part of a parameter", "def f(b, v):\n    b[0] = v  # here\nf(x, 2 * g[0])\nassert x[0, 0] == 2",
      'v = v.to("cpu")'),
     ("a row in a loop", "for row in x:\n    row += g[0]  # here\nassert x[0, 0] == 2", 'g[0].to("cpu")'),
-    ("a view", "def f():\n    t = dt.zeros(2, 3)\n    r = t[0]\n    r.add_(g[0])  # here\n    return t\nassert f()[0, 0] == 1",
+    ("a view",
+     "def f():\n    t = dt.zeros(2, 3)\n    r = t[0]\n    r.add_(g[0])  # here\n    return t\nassert f()[0, 0] == 1",
      'g[0].to("cpu")'),
     ("out of a caller", "def f(o):\n    dt.mul(g, 2, out=o)  # here\nf(x)\nassert x[0, 0] == 2", 'g.to("cpu")'),
     ("parameters of a module",
-     "m = nn.Linear(3, 2, bias=False).requires_grad_(False)\nfor p in m.parameters():\n    p.copy_(p).mul_(0).add_(g)  # here\n"
-     "assert m.weight[0, 0] == 1", 'g = g.to("cpu")'),
-    ("an entry that a call gave", "d = {'w': x}\nd['w'].mul_(2).add_(g)  # here\nassert x[0, 0] == 3", 'g = g.to("cpu")'),
+     "m = nn.Linear(3, 2, bias=False).requires_grad_(False)\n"
+     "for p in m.parameters():\n    p.copy_(p).mul_(0).add_(g)  # here\nassert m.weight[0, 0] == 1", 'g = g.to("cpu")'),
+    ("an entry that a call gave", "d = {'w': x}\nd['w'].mul_(2).add_(g)  # here\nassert x[0, 0] == 3",
+     'g = g.to("cpu")'),
     ("an entry", "d = {'w': x}\nd['w'].add_(g)  # here\nassert d['w'][0, 0].item() == 2", f"d['w'] = d['w']{TO}"),
-    ("its own", "def f():\n    a = dt.zeros(2, 3)\n    for i in range(2):\n        a += g  # here\n    return a\nassert f()[0, 0].item() == 2",
+    ("its own", "def f():\n    a = dt.zeros(2, 3)\n    for i in range(2):\n        a += g  # here\n    return a\n"
+     "assert f()[0, 0].item() == 2",
      f"a = a{TO}"),
     ("its own, which a list has", "def f():\n    a = dt.zeros(2, 3)\n    l = [a]\n    a += g  # here\n    return l[0]\n"
      "assert f()[0, 0].item() == 1", 'g.to("cpu")'),
     ("ints of a caller", "def f(b, v):\n    b += v  # here\nf(x.long(), x)", None),
-    ("ints of its own", "def f(v):\n    b = dt.zeros(2, 3, dtype=dt.int64)\n    b += v  # here\n    return b\nassert f(x / 2)[0, 0] == 0.5",
+    ("ints of its own", "def f(v):\n    b = dt.zeros(2, 3, dtype=dt.int64)\n    b += v  # here\n    return b\n"
+     "assert f(x / 2)[0, 0] == 0.5",
      "b = b.float()"),
 ]  # fmt: skip
 

@@ -9,8 +9,8 @@ import pytest
 
 import devtensor as dt
 
-OPERATORS: list[Any] = [operator.add, operator.mul, operator.eq, operator.ne, operator.lt, operator.matmul, operator.pow,
-                        operator.iadd, operator.lshift]  # fmt: skip
+OPERATORS: list[Any] = [operator.add, operator.mul, operator.eq, operator.ne, operator.lt, operator.matmul,
+                        operator.pow, operator.iadd, operator.lshift]  # fmt: skip
 
 
 class Foreign:

@@ -34,8 +34,9 @@ y[0] = torch.ones(3)
 c = torch.zeros(3)
 c[:] = y[0]
 assert y[0].tolist() == c.tolist() == [1, 1, 1]
-for z in (x / s, s / (x + 1), x == s, x ** s, torch.mul(x, s), torch.mul(s, x), torch.where(x > s, x, s), x.clamp(min=s),
-          torch.maximum(x, s), torch.lerp(x, x, s), torch.addcmul(x, x, s), x.masked_fill(x > s, s), torch.fmod(s, x)):
+for z in (x / s, s / (x + 1), x == s, x ** s, torch.mul(x, s), torch.mul(s, x), torch.where(x > s, x, s),
+          x.clamp(min=s), torch.maximum(x, s), torch.lerp(x, x, s), torch.addcmul(x, x, s),
+          x.masked_fill(x > s, s), torch.fmod(s, x)):
     assert z.is_cuda and z.shape == (2, 3)
 y = x.clone()
 y += s
@@ -57,8 +58,9 @@ def test_numbers_and_indices_follow_as_in_pytorch(tmp_path: Path) -> None:
 
 # What PyTorch refuses, too.
 REFUSED = ["x + torch.ones(3)", "s.add_(x)", "torch.zeros(2, 3)[i.to('cuda')]", "torch.cat([x, torch.ones(2, 3)])",
-           "torch.gather(x, 0, torch.zeros(2, 3).long())", "x.index_select(0, i)", "torch.add(x, s, out=torch.zeros(2, 3))",
-           "x.__setitem__((i, i), torch.ones(2))", "x @ torch.ones(3, 2)", "torch.stack([x[0, 0], s])"]  # fmt: skip
+           "torch.gather(x, 0, torch.zeros(2, 3).long())", "x.index_select(0, i)",
+           "torch.add(x, s, out=torch.zeros(2, 3))", "x.__setitem__((i, i), torch.ones(2))",
+           "x @ torch.ones(3, 2)", "torch.stack([x[0, 0], s])"]  # fmt: skip
 
 
 def test_what_pytorch_refuses_is_refused(tmp_path: Path) -> None:
@@ -91,7 +93,8 @@ assert (x.require_grad, x.tag, x.requires_grad, getattr(x, "other", 5)) == (True
 assert not hasattr(x + 1, "tag")
 del x.tag
 assert not hasattr(x, "tag")
-for change in (lambda: setattr(x, "shape", 3), lambda: x.nothing, lambda: delattr(x, "tag"), lambda: setattr(x, "T", 1)):
+for change in (lambda: setattr(x, "shape", 3), lambda: x.nothing, lambda: delattr(x, "tag"),
+               lambda: setattr(x, "T", 1)):
     try:
         change()
     except AttributeError:

@@ -315,7 +315,7 @@
             "True")
 #define EXAMPLE_Parameter                                                                                              \
     EXAMPLE(">>> nn.Parameter(dt.zeros(2))\n"                                                                          \
-            "Parameter([0., 0.], device='cpu', dtype=float32)")
+            "Parameter([0., 0.], device='cpu', dtype=float32, requires_grad=True)")
 #define EXAMPLE_Buffer                                                                                                 \
     EXAMPLE(">>> nn.Buffer(dt.zeros(2))\n"                                                                             \
             "Buffer([0., 0.], device='cpu', dtype=float32)")

@@ -1,4 +1,4 @@
-"""Attributes that a program sets on plain arrays, as PyTorch lets it: x.tag = 1. An array itself has no room for them."""
+"""Attributes that a program sets on plain arrays, as PyTorch lets it: x.tag = 1. An array has no room for them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Library:
         return type(value) in (_C.dtype, _C.device)
 
     def requires_grad(self, array: Any) -> bool:
-        return bool(_C.DeviceArray.requires_grad.__get__(array))  # type: ignore[attr-defined]
+        return bool(_C.DeviceArray.requires_grad.__get__(array))
 
     def steps(self, array: Any) -> list[Recorded]:
         """How it was made, the latest first."""

@@ -144,9 +144,10 @@ class Reads:
         """The expression that a variable of the function has its array from, if it is given one once."""
         if name in arguments_of(self.frame.f_code):
             return None
-        bound = [one for one in self.parents if isinstance(one, ast.Name) and one.id == name
-                 and not isinstance(one.ctx, ast.Load) and not isinstance(self.parents[one], ast.AugAssign)]  # fmt: skip
-        statement = self.parents[bound[0]] if len(bound) == 1 else None
+        named = [one for one in self.parents if isinstance(one, ast.Name) and one.id == name]
+        bound = [self.parents[one] for one in named if not isinstance(one.ctx, ast.Load)]
+        bound = [one for one in bound if not isinstance(one, ast.AugAssign)]
+        statement = bound[0] if len(bound) == 1 else None
         value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
         return value if isinstance(value, ast.Call | ast.BinOp) else None
 
