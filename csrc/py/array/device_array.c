@@ -52,14 +52,11 @@ py_node_end(PyObject *object)
     dt_node_release(node);
 }
 
-void
-py_array_dealloc(PyObject *object)
+/* Weak references, memory, history. */
+static inline void
+release(PyObject *object)
 {
     py_array *self = (py_array *)object;
-    PyTypeObject *type = Py_TYPE(object);
-    if (DT_UNLIKELY(type->tp_flags & Py_TPFLAGS_HAVE_GC)) { /* Parameter, Buffer, or a class of the user's */
-        PyObject_GC_UnTrack(object);
-    }
     if (self->weakrefs != NULL) {
         PyObject_ClearWeakRefs(object);
     }
@@ -70,19 +67,38 @@ py_array_dealloc(PyObject *object)
         }
     }
     py_step_release(self->step);
+}
+
+/* Of Parameter, Buffer, or a class of the user's. */
+static DT_NOINLINE void
+dealloc_collected(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    release(object);
+    if (type->tp_dictoffset == (Py_ssize_t)sizeof(py_array)) {
+        Py_CLEAR(*(PyObject **)((py_array *)object + 1));
+    }
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+void
+py_array_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
     if (DT_UNLIKELY(type->tp_flags & Py_TPFLAGS_HAVE_GC)) {
-        if (type->tp_dictoffset == (Py_ssize_t)sizeof(py_array)) {
-            Py_CLEAR(*(PyObject **)(self + 1));
-        }
-        type->tp_free(object);
-    } else
+        dealloc_collected(object);
+        return;
+    }
+    release(object);
 #ifndef Py_GIL_DISABLED
-        if (free_list_count < FREE_LIST_SIZE) {
-        free_list[free_list_count++] = self;
+    if (free_list_count < FREE_LIST_SIZE) {
+        free_list[free_list_count++] = (py_array *)object;
     } else
 #endif
     {
-        PyObject_Free(self);
+        PyObject_Free(object);
     }
     Py_DECREF(type);
 }
