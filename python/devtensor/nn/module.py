@@ -73,7 +73,7 @@ class Module(Books, _C._Layer):
     ...     def forward(self, x):
     ...         return x * self.factor
     >>> Scale()(dt.ones(2))
-    DeviceArray([2., 2.], device='cpu', dtype=float32)
+    DeviceArray([2., 2.], device='cpu', dtype=float32, grad_fn=<MulBackward0>)
     """
 
     training: bool = _Uninitialised()  # type: ignore[assignment]
