@@ -105,7 +105,7 @@ def _places(module: Module) -> dict[str, Any]:
 
 
 def _hooks(module: Module, which: str) -> list[Any]:
-    return [] if module._hooks is None else list(getattr(module._hooks, which).values())
+    return [] if module._hooks_of_module is None else list(getattr(module._hooks_of_module, which).values())
 
 
 def _prepared(
