@@ -66,7 +66,7 @@ py_layer_init(PyObject *module)
         .slots = slots,
     };
     if ((forward_name == NULL && (forward_name = PyUnicode_InternFromString("forward")) == NULL) ||
-        (hooks_name == NULL && (hooks_name = PyUnicode_InternFromString("_hooks")) == NULL)) {
+        (hooks_name == NULL && (hooks_name = PyUnicode_InternFromString("_hooks_of_module")) == NULL)) {
         return -1;
     }
     PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import weakref
 from typing import Any
 
 import pytest
+from support import CUDA_DEVICES
 
 import devtensor as dt
 
@@ -200,3 +204,146 @@ def test_books_are_pytorchs(program: Any) -> None:
     assert ours == [
         str(value).replace("_Incompatible", "Incompatible") if isinstance(value, str) else value for value in theirs
     ]
+
+
+def dictionaries(lib: Any) -> list[Any]:
+    """What a program sees that takes the books for the dictionaries that they are in PyTorch."""
+    nn = lib.nn
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    books = model._modules
+    found: list[Any] = [isinstance(book, dict) for book in (books, model[0]._parameters, model._buffers)]
+    found += [[type(part).__name__ for part in reversed(books.values())], list(reversed(books))]
+    found += [[name for name, _ in reversed(books.items())], list(reversed(books.keys()))]
+    books["1"] = nn.Tanh()
+    books["0"] = books.pop("0")  # to the end
+    found += [repr(model), list(books), len(books), "0" in books, books.get("9", 4), books == {}, books == dict(books)]
+    found += [list(books | {"a": 1}), list({"a": 1} | books), list({**books}), sorted(copy.copy(books))]
+    copied = copy.deepcopy(books)
+    copied["0"].weight.data.zero_()
+    found += [list(copied), bool((model._modules["0"].weight != 0).any()), books.popitem()[0], list(model._modules)]
+    model.add_module("new", nn.ReLU())
+    found += [list(books), type(books.setdefault("more", nn.ReLU())).__name__, books.update(last=nn.Sigmoid())]
+    model._modules |= {"forward": nn.Tanh()}  # hidden by the method
+    found += [
+        repr(model),
+        type(books["forward"]).__name__,
+        tuple(model(lib.ones(1, 3)).shape),
+        type(model[-1]).__name__,
+    ]
+    layer = nn.Linear(2, 1)
+    layer._parameters["weight"] = lib.ones(1, 2)  # no Parameter, as programs that compute weights do
+    layer._parameters["more"] = lib.ones(2)
+    found += [[name for name, _ in layer.named_parameters()], layer(lib.ones(2)).shape == (1,), layer.more.tolist()]
+    del layer._parameters["more"]
+    found += [hasattr(layer, "more"), (lambda **names: list(names))(**layer._parameters)]
+    books.clear()
+    return [*found, len(books), repr(model), list(model.children())]
+
+
+def hidden(lib: Any) -> list[Any]:
+    """The same for modules whose names the class has too."""
+    nn = lib.nn
+
+    class Model(nn.Module):  # type: ignore[misc,name-defined]
+        conv = None
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.parameters = nn.ParameterList([nn.Parameter(lib.ones(2))])
+            self.modules = nn.ModuleList([nn.Linear(1, 1)])
+            self.conv, self.mro, self.prop = nn.Linear(1, 1), nn.Linear(1, 1), nn.ReLU()
+            self._hooks: list[Any] = []
+
+        @property
+        def prop(self) -> int:
+            return 5
+
+        @prop.setter
+        def prop(self, value: Any) -> None:
+            raise AssertionError("a Module does not come here")
+
+        def forward(self, x: Any) -> Any:
+            return self.mro(x)
+
+    def error(do: Any) -> str:
+        with pytest.raises(Exception) as caught:
+            do()
+        return type(caught.value).__name__
+
+    model = Model()
+    found: list[Any] = [model.conv, model.prop, model._hooks, tuple(model(lib.ones(1, 1)).shape)]
+    found += [[name for name, _ in model.named_parameters()], len(list(model.parameters())), list(model.state_dict())]
+    found += [[name for name, _ in model.named_children()], [name for name, _ in model.named_modules()]]
+    found += [repr(model).count("conv"), repr(model.load_state_dict(copy.deepcopy(model).state_dict()))]
+    found += [len(pickle.loads(pickle.dumps(nn.Sequential(nn.Linear(1, 1))))), type(model._modules["prop"]).__name__]
+    found += [{str(p.dtype).rpartition(".")[2] for p in copy.deepcopy(model).double().parameters()}]
+    found.append(str(model.load_state_dict({"nothing": 1}, strict=False))[:50])
+    found += [error(lambda: setattr(model, "parameters", 3)), error(lambda: model.get_submodule("parameters"))]
+    found.append(error(lambda: setattr(model, "named_modules", nn.Parameter(lib.ones(1)))))
+    found.append(error(lambda: model.register_buffer("children", lib.ones(1))))
+    found += [error(lambda: model.add_module("children", nn.ReLU())), error(lambda: nn.ModuleDict({"keys": nn.ReLU()}))]
+    model.add_module("parameters", nn.Linear(1, 1))  # it is registered already
+    model.conv = None
+    found += [model._modules["conv"], [name for name, _ in model.named_parameters()]]
+    del model.conv, model.modules
+    return [*found, list(model._modules), len(list(model.modules())), error(lambda: delattr(model, "modules"))]
+
+
+def by_name(lib: Any) -> list[Any]:
+    """The same for parts that a program asks for through __getattr__."""
+    nn = lib.nn
+
+    class Asks(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv1, self.conv2, self.children = nn.Linear(1, 2), nn.Linear(2, 3), nn.ReLU()
+
+        def forward(self, x: Any) -> Any:
+            parts = [self.__getattr__(f"conv{i}") for i in (1, 2)]
+            return self.__getattr__("children")(parts[1](parts[0](x)))
+
+    class Below(Asks):
+        pass
+
+    class Falls(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(1, 2)
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(super().__getattr__("inner"), name)
+
+    found: list[Any] = [tuple(kind()(lib.ones(1, 1)).shape) for kind in (Asks, Below)]
+    for do in (lambda: Asks().__getattr__("nothing"), lambda: Falls().nothing):
+        with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+            do()
+    return [*found, Falls().in_features, tuple(Falls().inner.weight.shape)]
+
+
+@pytest.mark.parametrize("see", [dictionaries, hidden, by_name])
+def test_what_is_registered_is_found_as_in_pytorch(see: Any) -> None:
+    assert see(dt) == see(torch)
+
+
+@pytest.mark.parametrize("device", CUDA_DEVICES)
+def test_hidden_modules_move_along(device: str) -> None:
+    class Model(dt.nn.Module):
+        conv = None
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = dt.nn.Linear(1, 1)
+
+    model = Model().to(device)
+    assert {str(p.device) for p in model.parameters()} == {str(dt.device(device))} and model.conv is None
+
+
+def test_books_are_no_part_of_a_cycle() -> None:
+    model = dt.nn.Linear(1, 1)
+    gone = weakref.ref(model)
+    assert list(model._parameters) == ["weight", "bias"]
+    del model
+    assert gone() is None

@@ -204,6 +204,35 @@ def test_steps_of_older_checkpoints_are_numbers() -> None:
     assert optimizer.state[p]["step"].item() == 5.0
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_numbers_of_an_own_optimizer_stay_numbers(device: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def own(lib: Any, base: Any) -> Any:
+        class Own(base):
+            def __init__(self, params: Any) -> None:
+                super().__init__(params, {"lr": 0.5})
+
+        return Own([lib.nn.Parameter(lib.ones(2, device=device if lib is dt else "cpu"))])
+
+    def loaded(lib: Any) -> list[Any]:
+        first, second = own(lib, lib.optim.Optimizer), own(lib, lib.optim.Optimizer)
+        state = {"step": 3, "inner": {"step": 2.5}, "count": 7, "mean": lib.ones(2, dtype=lib.float64)}
+        first.state[first.param_groups[0]["params"][0]] = {**state, "steps": lib.tensor(3)}
+        second.load_state_dict(first.state_dict())
+        (found,) = second.state.values()
+        assert str(found["mean"].device) == (device if lib is dt else "cpu")
+        found["step"] += 1
+        return [
+            (key, repr(value) if not hasattr(value, "dtype") else name_of(value.dtype)) for key, value in found.items()
+        ]
+
+    assert loaded(dt) == loaded(torch)
+    sgd = dt.optim.SGD([dt.nn.Parameter(dt.ones(2))])
+    sgd.load_state_dict({"state": {0: {"step": 3}}, "param_groups": [{"params": [0]}]})
+    assert [type(state["step"]) for state in sgd.state.values()] == [int]
+
+
 REST: Options = {"betas": (0.9, 0.99), "eps": 1e-8, "weight_decay": 0.0}
 
 

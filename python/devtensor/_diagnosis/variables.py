@@ -75,7 +75,7 @@ def module_tables(value: Any) -> list[dict[str, Any]]:
     names = [own.get(table) for table in ("_parameter_names", "_buffer_names", "_module_names")]
     if not all(type(table) is dict for table in names):
         return []
-    return [{name: own.get(name) for name in table} for table in names]  # type: ignore[union-attr]
+    return [{name: own.get(name, held) for name, held in table.items()} for table in names]  # type: ignore[union-attr]
 
 
 def attribute(value: Any, name: str) -> Any:

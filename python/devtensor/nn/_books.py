@@ -3,7 +3,18 @@ state dictionary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSet
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    MutableMapping,
+    MutableSet,
+    ValuesView,
+)
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from devtensor.nn._hooks import RemovableHandle, _Hooks
@@ -11,11 +22,24 @@ from devtensor.nn._hooks import RemovableHandle, _Hooks
 if TYPE_CHECKING:
     from devtensor.nn.module import Module
 
+# Names that an attribute of a module cannot have, since its own bookkeeping stands there.
+OWN = ("_parameter_names", "_buffer_names", "_module_names", "_hooks_of_module", "training")
 _EXTRA = "_extra_state"
 
 
-class Registered(MutableMapping[str, Any]):
-    """What a module has under the names of one kind. To write here registers, without the checks of an assignment."""
+if TYPE_CHECKING:  # the two declare the same methods in two ways
+    _Mapping = MutableMapping[str, Any]
+else:
+
+    class _Mapping(MutableMapping, dict):
+        pass
+
+
+class Registered(_Mapping):
+    """What a module has under the names of one kind. To write here registers, without the checks of an assignment.
+
+    A dictionary, as programs ask whether it is one; it holds nothing itself, as a module is no part of a cycle.
+    """
 
     def __init__(self, module: Module, what: str) -> None:
         self._module, self._what = module, what
@@ -25,22 +49,26 @@ class Registered(MutableMapping[str, Any]):
         return self._module.__dict__[f"_{self._what}_names"]  # type: ignore[no-any-return]
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
+        names = self._names
+        if name not in names:
             raise KeyError(name)
-        return self._module.__dict__[name]
+        return self._module._child(name) if self._what == "module" else self._module.__dict__[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name in self._names:
-            self._module.__dict__[name] = value
-            return
-        for what in ("parameter", "buffer", "module"):  # one name is of one kind
-            self._module.__dict__[f"_{what}_names"].pop(name, None)
-        self._module.__dict__.pop(name, None)
-        getattr(self._module, f"register_{self._what}")(name, value)
+        names, module = self._names, self._module
+        if name not in names:
+            module._forget(name)  # one name is of one kind
+        if self._what == "module":
+            module._hold(name, value)
+        elif name in names or not hasattr(type(module), name):
+            names.setdefault(name, True if self._what == "buffer" else None)
+            module.__dict__[name] = value
+        else:  # which says that the class has it
+            getattr(module, f"register_{self._what}")(name, value)
 
     def __delitem__(self, name: str) -> None:
         del self._names[name]
-        del self._module.__dict__[name]
+        self._module.__dict__.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._names))
@@ -48,12 +76,50 @@ class Registered(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(self._names)
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._names))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self.copy())
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return dict, (self.copy(),)  # copies and pickles are plain
 
     def copy(self) -> dict[str, Any]:
         """A plain dictionary of it."""
-        return dict(self)
+        return {name: self[name] for name in self._names}
+
+    def keys(self) -> KeysView[str]:
+        """Those of a dictionary, which reversed() takes."""
+        return self.copy().keys()
+
+    def values(self) -> ValuesView[Any]:
+        """Those of a dictionary, which reversed() takes."""
+        return self.copy().values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Those of a dictionary, which reversed() takes."""
+        return self.copy().items()
+
+    def popitem(self) -> tuple[str, Any]:
+        """The last one, as a dictionary gives it."""
+        if not self:
+            raise KeyError("popitem(): dictionary is empty")
+        name = next(reversed(self))
+        return name, self.pop(name)
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | dict(other) if isinstance(other, dict) else NotImplemented
+
+    def __ror__(self, other: Any) -> Any:
+        return dict(other) | self.copy() if isinstance(other, dict) else NotImplemented
+
+    def __ior__(self, other: Any) -> Registered:
+        self.update(other)
+        return self
 
 
 class _RegisteredOf:
@@ -132,8 +198,10 @@ class Books:
     _version: int = 1
 
     if TYPE_CHECKING:
-        _hooks: _Hooks | None
+        _hooks_of_module: _Hooks | None
+        _parameter_names: dict[str, None]
         _buffer_names: dict[str, bool]
+        _module_names: dict[str, Module | None]
 
         def _own_hooks(self) -> _Hooks: ...
 
@@ -151,7 +219,29 @@ class Books:
 
     @property
     def _is_full_backward_hook(self) -> bool | None:
-        return True if self._hooks is not None and self._hooks.backward else None
+        return True if self._hooks_of_module is not None and self._hooks_of_module.backward else None
+
+    # ------------------------------------------------------------ modules below
+
+    def _child(self, name: str) -> Any:
+        """What is registered as a module under name: an attribute, or what _hold has hidden."""
+        hidden = self._module_names[name]
+        return self.__dict__.get(name) if hidden is None else hidden
+
+    def _hold(self, name: str, module: Module | None) -> None:
+        """Register without a check. What the class has under name stays there, as in PyTorch, and hides the module."""
+        hidden = hasattr(type(self), name) and any(name in vars(kind) for kind in type(self).__mro__)
+        self._module_names[name] = module if hidden else None
+        if not hidden:
+            self.__dict__[name] = module
+
+    def _forget(self, name: str) -> None:
+        """What stands under name is replaced by something of another kind."""
+        if name in OWN:
+            raise KeyError(f"attribute '{name}' already exists")
+        for names in (self._parameter_names, self._buffer_names, self._module_names):
+            names.pop(name, None)
+        self.__dict__.pop(name, None)
 
     # ------------------------------------------------------------ hooks of state dictionaries
 
@@ -238,3 +328,32 @@ class Books:
 def extra_key(module: Any, prefix: str) -> str | None:
     """Under which key a state dictionary has the extra state of a module, where it has one."""
     return prefix + _EXTRA if type(module).get_extra_state is not Books.get_extra_state else None
+
+
+def attribute(self: Module, name: str) -> Any:
+    """Module.__getattr__, there as soon as a class has one or asks for it: it gives a part by its name."""
+    if name in OWN:
+        return object.__getattribute__(self, name)
+    own = self.__dict__
+    if own.get("_module_names", {}).get(name) is not None:  # the class hides it
+        return own["_module_names"][name]
+    try:
+        return own[name]
+    except KeyError:
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self) from None
+
+
+def asks_for_getattr(kind: type) -> bool:
+    """Whether a function of a class names __getattr__, as self.__getattr__("conv1") does."""
+    return any(_names_it(getattr(member, "__wrapped__", member)) for member in vars(kind).values())
+
+
+def _names_it(function: Any) -> bool:
+    waiting = [getattr(function, "__code__", None)]
+    while waiting:
+        code = waiting.pop()
+        if isinstance(code, CodeType):
+            if "__getattr__" in code.co_names:
+                return True
+            waiting += code.co_consts
+    return False

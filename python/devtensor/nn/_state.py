@@ -27,7 +27,7 @@ class IncompatibleKeys(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
 @dataclass
@@ -105,7 +105,7 @@ def _places(module: Module) -> dict[str, Any]:
 
 
 def _hooks(module: Module, which: str) -> list[Any]:
-    return [] if module._hooks is None else list(getattr(module._hooks, which).values())
+    return [] if module._hooks_of_module is None else list(getattr(module._hooks_of_module, which).values())
 
 
 def _prepared(

@@ -42,7 +42,7 @@ class _List(Module):
         return len(self._module_names)
 
     def __iter__(self) -> Iterator[Module]:
-        return iter([self.__dict__[name] for name in self._module_names])
+        return iter([self._child(name) for name in self._module_names])
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._names()[_position(index, len(self))], module)
@@ -115,15 +115,15 @@ class Sequential(_List):
         if isinstance(index, slice):
             chosen = Sequential()
             for name in self._names()[index]:
-                chosen.register_module(name, self.__dict__[name])
+                chosen._hold(name, self._child(name))
             return chosen
-        module: Module = self.__dict__[self._names()[_position(index, len(self))]]
+        module: Module = self._child(self._names()[_position(index, len(self))])
         return module
 
     def forward(self, input: Any) -> DeviceArray:
         own = self.__dict__
-        for name in own["_module_names"]:
-            input = own[name](input)
+        for name, hidden in own["_module_names"].items():
+            input = (own[name] if hidden is None else hidden)(input)
         output: DeviceArray = input
         return output
 
@@ -205,7 +205,7 @@ class ModuleDict(Module):
     def __getitem__(self, key: str) -> Module:
         if key not in self._module_names:
             raise KeyError(key)
-        module: Module = self.__dict__[key]
+        module: Module = self._child(key)
         return module
 
     def __setitem__(self, key: str, module: Module) -> None:

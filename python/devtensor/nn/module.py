@@ -13,7 +13,7 @@ from devtensor._errors import _Explained
 from devtensor._memory_formats import memory_format
 from devtensor._types import Device, DType
 from devtensor.autograd.grad_mode import no_grad
-from devtensor.nn._books import Books, extra_key
+from devtensor.nn._books import OWN, Books, asks_for_getattr, attribute, extra_key
 from devtensor.nn._hooks import RemovableHandle, _Hooks
 from devtensor.nn._path import add_module
 from devtensor.nn._state import IncompatibleKeys, load
@@ -24,21 +24,7 @@ R = TypeVar("R", covariant=True)
 Self = TypeVar("Self", bound="Module")
 _IncompatibleKeys = IncompatibleKeys  # PyTorch's name, which libraries import
 
-# Names that an attribute of a module cannot have, since its own bookkeeping stands there.
-_OWN = ("_parameter_names", "_buffer_names", "_module_names", "_hooks", "training")
-
-
 _TOO_EARLY = "cannot assign {} before Module.__init__() call: super().__init__() comes first"
-
-
-def _attribute(self: Module, name: str) -> Any:
-    """Module.__getattr__, there as soon as a subclass has one, which asks this one for a part by its name."""
-    if name in _OWN:
-        return object.__getattribute__(self, name)
-    try:
-        return self.__dict__[name]
-    except KeyError:
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self) from None
 
 
 class _Uninitialised:
@@ -79,8 +65,8 @@ class Module(Books, _C._Layer):
     training: bool = _Uninitialised()  # type: ignore[assignment]
     _parameter_names: dict[str, None] = _Uninitialised()  # type: ignore[assignment]
     _buffer_names: dict[str, bool] = _Uninitialised()  # type: ignore[assignment]
-    _module_names: dict[str, None] = _Uninitialised()  # type: ignore[assignment]
-    _hooks: _Hooks | None = _Uninitialised()  # type: ignore[assignment]
+    _module_names: dict[str, Module | None] = _Uninitialised()  # type: ignore[assignment]
+    _hooks_of_module: _Hooks | None = _Uninitialised()  # type: ignore[assignment]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args or kwargs:
@@ -89,8 +75,8 @@ class Module(Books, _C._Layer):
         own["training"] = True
         own["_parameter_names"] = {}
         own["_buffer_names"] = {}  # name to whether it is persistent
-        own["_module_names"] = {}
-        own["_hooks"] = None
+        own["_module_names"] = {}  # name to None, or to a module that the class hides: see _hold
+        own["_hooks_of_module"] = None
 
     # ------------------------------------------------------------ calls
 
@@ -111,9 +97,9 @@ class Module(Books, _C._Layer):
             add_module(error, self)
 
     def _own_hooks(self) -> _Hooks:
-        if self._hooks is None:
-            self.__dict__["_hooks"] = _Hooks()
-        return self.__dict__["_hooks"]  # type: ignore[no-any-return]
+        if self._hooks_of_module is None:
+            self.__dict__["_hooks_of_module"] = _Hooks()
+        return self.__dict__["_hooks_of_module"]  # type: ignore[no-any-return]
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -188,8 +174,7 @@ class Module(Books, _C._Layer):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_kind(module)} is not a Module subclass")
         self._check_name("module", name, "_module_names")
-        self._module_names[name] = None
-        self.__dict__[name] = module
+        self._hold(name, module)
 
     add_module = register_module
 
@@ -200,7 +185,7 @@ class Module(Books, _C._Layer):
             raise TypeError(f"{what} name should be a string. Got {_kind(name)}")
         if name == "" or "." in name:
             raise KeyError(f'{what} name can\'t contain "." or be empty, got "{name}"')
-        if name in _OWN or (name not in self.__dict__[registry] and self._is_taken(name)):
+        if name in OWN or (name not in self.__dict__[registry] and self._is_taken(name)):
             raise KeyError(f"attribute '{name}' already exists")
 
     def _is_taken(self, name: str) -> bool:
@@ -211,18 +196,19 @@ class Module(Books, _C._Layer):
         if isinstance(value, (_Parameter, _Buffer, Module)):
             what = "parameter" if isinstance(value, _Parameter) else "buffer"
             what = "module" if isinstance(value, Module) else what
-            if name in own.get(f"_{what}_names", ()):
+            if name in own.get(f"_{what}_names", ()) and what != "module":
                 own[name] = value
                 if isinstance(value, _Buffer):
                     self._buffer_names[name] = value.persistent
                 return
             if "_module_names" not in own:
                 raise AttributeError(_TOO_EARLY.format("parameters" if what == "parameter" else what))
-            self._forget(name)
+            if name not in self._module_names or what != "module":
+                self._forget(name)
             if isinstance(value, _Parameter):
                 self.register_parameter(name, value)
             elif isinstance(value, Module):
-                self.register_module(name, value)
+                self._hold(name, value)
             else:
                 self.register_buffer(name, value, value.persistent)
             return
@@ -238,17 +224,10 @@ class Module(Books, _C._Layer):
             raise TypeError(
                 f"cannot assign '{_kind(value)}' as buffer '{name}' (devtensor.DeviceArray or None expected)"
             )
+        if value is None and name in own.get("_module_names", ()):
+            self._hold(name, None)
+            return
         object.__setattr__(self, name, value)
-
-    def _forget(self, name: str) -> None:
-        """What stands under name is replaced by something of another kind."""
-        own = self.__dict__
-        if name in _OWN:
-            raise KeyError(f"attribute '{name}' already exists")
-        if name in own:
-            for names in (self._parameter_names, self._buffer_names, self._module_names):
-                names.pop(name, None)
-            del own[name]
 
     if TYPE_CHECKING:  # a real one would slow every attribute down
 
@@ -256,15 +235,20 @@ class Module(Books, _C._Layer):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if hasattr(cls, "__getattr__") and "__getattr__" not in vars(Module):
-            Module.__getattr__ = _attribute  # type: ignore[method-assign] # which the subclass may ask for
+        if hasattr(cls, "__getattr__"):
+            if "__getattr__" not in vars(Module):
+                Module.__getattr__ = attribute  # type: ignore[method-assign] # which the subclass may ask for
+        elif asks_for_getattr(cls):
+            cls.__getattr__ = attribute  # type: ignore[method-assign]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What copies and pickles begin with."""
         self.__dict__.update(state)
 
     def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
+        own = self.__dict__
+        if name in own or name not in own.get("_module_names", ()):  # else the class hides it
+            object.__delattr__(self, name)
         for names in (self._parameter_names, self._buffer_names, self._module_names):
             names.pop(name, None)
 
@@ -274,7 +258,7 @@ class Module(Books, _C._Layer):
         """The modules registered here, each once, with their names."""
         seen = set()
         for name in list(self._module_names):
-            module = self.__dict__[name]
+            module = self._child(name)
             if module is not None and id(module) not in seen:
                 seen.add(id(module))
                 yield name, module
@@ -295,7 +279,7 @@ class Module(Books, _C._Layer):
             memo.add(self)
         yield prefix, self
         for name in list(self._module_names):
-            module = self.__dict__[name]
+            module = self._child(name)
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
@@ -509,12 +493,12 @@ class Module(Books, _C._Layer):
         With keep_vars the Parameters themselves instead of plain arrays.
         """
         found: dict[str, DeviceArray] = OrderedDict() if destination is None else destination
-        hooks = self._hooks
+        hooks = self._hooks_of_module
         for hook in () if hooks is None else list(hooks.before_state.values()):
             hook(self, prefix, keep_vars)
         self._save_to_state_dict(found, prefix, keep_vars)
         for name in self._module_names:
-            module = self.__dict__[name]
+            module = self._child(name)
             if module is not None:
                 module.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in () if hooks is None else list(hooks.after_state.values()):
@@ -561,7 +545,7 @@ class Module(Books, _C._Layer):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): " + repr(self.__dict__[name]) for name in self._module_names]
+        children = [f"({name}): " + repr(self._child(name)) for name in self._module_names]
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({extra})"
         return self._lay_out([*lines, *children])

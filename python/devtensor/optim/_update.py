@@ -26,6 +26,8 @@ class Rule(NamedTuple):
 class UpdateOptimizer(Optimizer):
     """An optimizer that knows its options, and for a group and an age of states the rule to follow."""
 
+    _scalars = frozenset({"step"})
+
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         self._check_options(defaults)
         super().__init__(params, defaults)

@@ -158,7 +158,7 @@ class NAdam(_OfTwoMeans):
     """
 
     _LIMITS = (*_OfTwoMeans._LIMITS, ("momentum_decay", "momentum_decay value"))
-    _scalars = frozenset({"mu_product"})
+    _scalars = frozenset({"step", "mu_product"})
 
     def __init__(
         self,

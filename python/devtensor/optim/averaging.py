@@ -24,7 +24,7 @@ class ASGD(UpdateOptimizer):
     """
 
     _LIMITS = (("lr", "learning rate"), ("weight_decay", "weight_decay value"))
-    _scalars = frozenset({"eta", "mu"})
+    _scalars = frozenset({"step", "eta", "mu"})
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class Optimizer:
     _optimizer_state_dict_post_hooks: dict[int, Callable[..., Any]]
     _optimizer_load_state_dict_pre_hooks: dict[int, Callable[..., Any]]
     _optimizer_load_state_dict_post_hooks: dict[int, Callable[..., Any]]
-    _scalars: frozenset[str] = frozenset()  # what else of a state is a float32 on the cpu, as "step" is
+    _scalars: frozenset[str] = frozenset()  # which numbers of a state are kept as float32 arrays on the cpu
     _hook_count = 0
     _opt_called = False
     _was_checked = False
@@ -256,8 +256,9 @@ class Optimizer:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what state_dict() gave, here or in PyTorch: copies, in the dtype and on the device of each
-        parameter. "step" stays float32 on the cpu, and so do mu_product of NAdam and eta and mu of ASGD, which PyTorch
-        casts and moves: what goes on after loading has the bits of what was not interrupted.
+        parameter. "step" keeps its dtype on the cpu, and mu_product of NAdam and eta and mu of ASGD, which PyTorch
+        casts and moves, stay float32 there: what goes on after loading has the bits of what was not interrupted. What
+        is no array stays what it is.
 
         Raises ValueError where groups differ in number or size, TypeError for arrays of another library; the optimizer
         then stays as it was.
@@ -313,7 +314,7 @@ def _taken_over(value: Any, param: DeviceArray, path: tuple[Any, ...], scalars: 
         if param.dtype.is_floating_point:
             return value.detach().to(param.device, param.dtype, copy=True)
         return value.detach().to(param.device, copy=True)
-    if (path[-1] == "step" or path[-1] in scalars) and isinstance(value, int | float):  # of older checkpoints
+    if path[-1] in scalars and isinstance(value, int | float):  # of older checkpoints
         return full((), value, dtype=float32, device="cpu")
     if isinstance(value, dict):
         return {key: _taken_over(item, param, (*path, key), scalars) for key, item in value.items()}

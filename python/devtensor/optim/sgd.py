@@ -23,6 +23,7 @@ class SGD(UpdateOptimizer):
     >>> optimizer = dt.optim.SGD([weight], lr=0.1, momentum=0.9)
     """
 
+    _scalars = frozenset()
     _LIMITS = (("lr", "learning rate"), ("momentum", "momentum value"), ("weight_decay", "weight_decay value"))
 
     def __init__(

@@ -65,7 +65,8 @@ class _Copies:
         for name in module._buffer_names:
             own[name] = own[name] if own[name] is None else _buffer(own[name], self.device)
         for name in module._module_names:
-            own[name] = own[name] if own[name] is None else self.module(own[name])
+            child = module._child(name)
+            copy._hold(name, None if child is None else self.module(child))
         return copy
 
 

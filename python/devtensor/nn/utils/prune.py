@@ -49,7 +49,7 @@ def __dir__() -> list[str]:
 
 def _hooks_of(module: Module, name: str | None = None) -> list[tuple[int, BasePruningMethod]]:
     """The pruning of a module, or of one of its parameters, with the places of its hooks."""
-    hooks = module._hooks  # None for most
+    hooks = module._hooks_of_module  # None for most
     found = [] if hooks is None else [(key, hook) for key, hook in hooks.before.items()]
     pruning = [(key, hook) for key, hook in found if isinstance(hook, BasePruningMethod)]
     return [(key, hook) for key, hook in pruning if name is None or hook._tensor_name == name]
