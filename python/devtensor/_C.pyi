@@ -4256,7 +4256,7 @@ class DeviceArray:
         'torch.FloatTensor'
         """
     def type_as(input, other: DeviceArray) -> DeviceArray:
-        """input.to(other.dtype), on the device of input.
+        """input.to(other): of the dtype of other, and on its device.
 
         >>> dt.tensor([1, 2]).type_as(dt.zeros(1, dtype=dt.float64)).dtype
         devtensor.float64
@@ -4598,7 +4598,7 @@ class _Parameter(DeviceArray):
     Raises TypeError where data is not a DeviceArray, GradientError where its dtype is no float.
 
     >>> nn.Parameter(dt.zeros(2))
-    Parameter([0., 0.], device='cpu', dtype=float32)
+    Parameter([0., 0.], device='cpu', dtype=float32, requires_grad=True)
     """
     def __new__(cls, data: DeviceArray, requires_grad: builtins.bool = True) -> _Parameter: ...
     def __copy__(self, /) -> _Parameter: ...
