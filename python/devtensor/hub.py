@@ -65,13 +65,13 @@ def load_state_dict_from_url(
     progress: bool = True,
     check_hash: bool = False,
     file_name: str | None = None,
-    weights_only: bool = False,
+    weights_only: bool = True,
 ) -> Any:
     """What load reads from the file of a URL, which must be on this machine: in model_dir, or get_dir()/checkpoints.
 
     The file has the name that the URL ends with, or file_name. check_hash compares the beginning of its SHA-256 with
-    that in the name. progress is accepted. Raises RuntimeError, with the place for the file, where it is not there, and
-    for another hash; else what load raises.
+    that in the name. progress is accepted. weights_only is that of load; PyTorch's default is False. Raises
+    RuntimeError, with the place for the file, where it is not there, and for another hash; else what load raises.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()

@@ -407,18 +407,13 @@ def test_devices_that_are_not_there(cuda: str) -> None:
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
     model = nn.Linear(1, 1)
-    point = __import__("collections").namedtuple("point", "x y")(1, 2)
+    model.act = lambda x: x
     for thing, text in (
-        (model, r"obj is Linear, a whole module.*: model\.state_dict\(\) can be saved"),
-        ({"m": [model]}, r"obj\['m'\]\[0\] is Linear, a whole module.*: obj\['m'\]\[0\]\.state_dict\(\) can be saved"),
-        ({"o": dt.optim.SGD(model.parameters(), lr=0.1)}, r"obj\['o'\] is SGD: its state_dict\(\) can be saved"),
-        ({"f": test_places}, r"obj\['f'\] is test_places, a function or class"),
-        ({"c": nn.Linear}, r"obj\['c'\] is Linear, a function or class"),
-        ([object()], r"obj\[0\] is object, and a checkpoint holds numbers"),
-        ({"p": point}, r"obj\['p'\] is point: its _asdict\(\) can be saved"),
-        ({object(): 1}, r"obj.keys\(\) is object"),
+        ({"f": lambda: 1}, r"obj\['f'\] is .*<lambda>, which no program that reads the file finds as "),
+        ([[], (i for i in ())], r"obj\[1\] is generator: cannot pickle 'generator' object"),
+        ({"m": [model]}, r"vars\(obj\['m'\]\[0\]\)\['act'\] is .*<lambda>, which no program"),
         (2**5000, "an integer has 626 bytes"),
-        (defaultdict(lambda: 1), "is a defaultdict of a function"),
+        (defaultdict(lambda: 1), r"obj\.default_factory is .*<lambda>, which no program"),
     ):
         (tmp_path / "x.pt").write_bytes(b"as it was")
         with pytest.raises(TypeError, match=r"^save\(\): .*" + text):
@@ -551,10 +546,6 @@ def test_classes_that_the_program_trusts() -> None:
     slotted = Slotted()
     slotted.a = dt.ones(2)
     held = {"options": Options(0.1, [1, 2]), "mode": Mode.FAST, "slotted": slotted}
-    with pytest.raises(TypeError, match=r"obj\['options'\] is Options: .*add_safe_globals\(\[Options\]\)"):
-        saved(held)
-    with pytest.raises(TypeError, match=r"obj is Slotted, and .*add_safe_globals\(\[Slotted\]\) lets"):
-        saved(slotted)
     with dt.serialization.safe_globals([Options, Mode, Slotted]):
         data = saved(held)
         got = loaded(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import pickle
+import sys
 import types
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
@@ -267,15 +268,18 @@ def find(module: str, name: str) -> Any:
 
 def _refusal(module: str, full: str) -> str:
     rule = "load() makes no objects of classes that a file names, as that can run any code"
-    if full.startswith(("torch.nn.modules.", "torch.nn.parallel.", "torchvision.models", "devtensor.nn.")):
+    trust = "Where you trust its writer, load(path, weights_only=False) imports and runs what it names"
+    known = vars(sys.modules.get(module, types)).get(full.rpartition(".")[2])  # nothing is imported or run
+    whole = isinstance(known, type) and issubclass(known, devtensor.nn.Module)
+    if whole or full.startswith(("torch.nn.modules.", "torch.nn.parallel.", "torchvision.models", "devtensor.nn.")):
         return (
-            f"it holds a whole module of class {full}; {rule}. Save what it has learned instead, model.state_dict(): "
-            "in PyTorch, where you trust the file, torch.save(torch.load(path, weights_only=False).state_dict(), new)"
+            f"it holds a whole module of class {full}; {rule}. {trust}. Better is a file of what the module has "
+            "learned, model.state_dict(), which asks for no class"
         )
     if module.startswith("torch"):
         return f"it names {full}, which devtensor has nothing for; {rule}"
     return (
-        f"it holds an object of {full}; {rule}. If that is a model saved as a whole, save model.state_dict() instead; "
-        "of another object save its fields, such as vars(object), or trust its class: "
+        f"it holds an object of {full}; {rule}. {trust}. If it is a model saved as a whole, better is a file of "
+        "model.state_dict(); of another object save its fields, such as vars(object), or trust its class alone: "
         f"serialization.add_safe_globals([{full.rpartition('.')[2]}])"
     )

@@ -1,8 +1,13 @@
-"""A pickle of protocol 2 of the data that checkpoints hold, in the words that torch.load knows."""
+"""A pickle of protocol 2 of the data that checkpoints hold, in the words that torch.load knows.
+
+Objects of other classes are in it as pickle has them.
+"""
 
 from __future__ import annotations
 
 import argparse
+import copyreg
+import importlib
 import pickle
 import struct
 import types
@@ -134,8 +139,10 @@ class Writer:
             self.numpy(obj, path)
         elif trusted.name_of(type(obj)) is not None:
             self.trusted(obj, path)
+        elif isinstance(obj, _NAMED):
+            self.global_(obj, path)
         else:
-            raise Refused(refusal(obj, path))
+            self.reduced(obj, path)
 
     def tuple_(self, obj: Any, path: str) -> None:
         if type(obj) is not tuple:  # a Size
@@ -166,9 +173,7 @@ class Writer:
             self.put(pickle.EMPTY_DICT)
         elif kind is defaultdict:
             factory = obj.default_factory
-            if factory not in (None, int, float, list, dict, set):
-                raise Refused(f"{path} is a defaultdict of a function: dict({path}) can be saved")
-            make = () if factory is None else (lambda: self.name("__builtin__", factory.__name__),)
+            make = () if factory is None else (lambda: self.write(factory, f"{path}.default_factory"),)
             self.called("collections", "defaultdict", *make)
         else:
             self.called("collections", kind.__name__)
@@ -225,6 +230,71 @@ class Writer:
         if state is not None:
             self.write(state, f"vars({path})")
             self.put(pickle.BUILD)
+
+    # ------------------------------------------------------------ objects of classes, which load() refuses by default
+
+    def global_(self, obj: Any, path: str, name: str | None = None) -> None:
+        """A class or a function, by the name under which a program finds it."""
+        name = obj.__qualname__ if name is None else name
+        module = getattr(obj, "__module__", None) or "builtins"
+        outer, _, last = name.rpartition(".")
+        try:
+            found = importlib.import_module(module)
+            for part in name.split("."):
+                parent, found = found, getattr(found, part)
+        except (ImportError, AttributeError):
+            found = None
+        if found is not obj:
+            raise Refused(
+                f"{path} is {name}, which no program that reads the file finds as {module}.{name}: what stands at the "
+                "top of a module can be saved"
+            )
+        if outer:
+            self.called("__builtin__", "getattr", lambda: self.write(parent, path), last)
+        else:
+            self.name(_OLD_MODULES.get(module, module), name)
+
+    def reduced(self, obj: Any, path: str) -> None:
+        """An object as pickle writes it: what makes it, with which arguments, and what is put into it."""
+        try:
+            reduce = copyreg.dispatch_table.get(type(obj))
+            how = obj.__reduce_ex__(2) if reduce is None else reduce(obj)
+        except TypeError as error:
+            raise Refused(f"{path} is {type(obj).__name__}: {error}") from error
+        if isinstance(how, str):
+            self.global_(obj, path, how)
+            return
+        make, arguments, state, items, pairs, setter = (*how, *[None] * 4)[:6]
+        new = getattr(make, "__name__", "") == "__newobj__"
+        self.write(arguments[0] if new else make, f"type({path})")
+        self.write(arguments[new:], f"{path}.args")
+        self.put(pickle.NEWOBJ if new else pickle.REDUCE)
+        if id(obj) in self.memo:  # its arguments hold it, and it was written on the way
+            self.put(pickle.POP)
+            self.remembered(id(obj))
+            return
+        self.remember(id(obj), obj)
+        if items is not None:
+            self.fill([(item,) for item in items], pickle.APPENDS, path)
+        if pairs is not None:
+            self.fill(list(pairs), pickle.SETITEMS, path)
+        if state is not None and setter is not None:
+            self.write(setter, f"type({path})")
+            self.write((obj, state), f"vars({path})")
+            self.put(pickle.REDUCE, pickle.POP)
+        elif state is not None:
+            self.write(state, f"vars({path})")
+            self.put(pickle.BUILD)
+
+    def fill(self, entries: list[tuple[Any, ...]], opcode: bytes, path: str) -> None:
+        if entries:
+            self.put(pickle.MARK)
+            for i, entry in enumerate(entries):
+                for part in entry:
+                    self.write(part, f"{path}[{i if len(entry) == 1 else _C._shown(entry[0])}]")
+            self.put(opcode)
+
+    # ------------------------------------------------------------ dtypes and devices
 
     def dtype_(self, obj: _C.dtype, path: str) -> None:
         self.name("torch", str(obj).rpartition(".")[2])
@@ -317,6 +387,9 @@ class Writer:
 
 _NAMESPACES = {argparse.Namespace: ("argparse", "Namespace"), types.SimpleNamespace: ("types", "SimpleNamespace")}
 
+_NAMED = (type, types.FunctionType)
+_OLD_MODULES = {"builtins": "__builtin__", "copyreg": "copy_reg"}  # protocol 2 is that of Python 2
+
 _KINDS: dict[type, Callable[[Writer, Any, str], None]] = {
     tuple: Writer.tuple_,
     getattr(devtensor, "Size", tuple): Writer.tuple_,
@@ -330,27 +403,3 @@ _KINDS: dict[type, Callable[[Writer, Any, str], None]] = {
     _C.device: Writer.device_,
     **dict.fromkeys((DeviceArray, _Parameter, _Buffer), Writer.array),
 }
-
-
-def refusal(obj: Any, path: str) -> str:
-    """Why obj cannot be saved, and what can."""
-    kind = type(obj).__name__
-    if isinstance(obj, devtensor.nn.Module):
-        name = "model" if path == "obj" else path
-        return f"{path} is {kind}, a whole module, which no other program can read: {name}.state_dict() can be saved"
-    if isinstance(obj, type) or (callable(obj) and hasattr(obj, "__qualname__")):
-        return f"{path} is {obj.__qualname__}, a function or class, and a checkpoint holds data"
-    if hasattr(obj, "state_dict"):
-        return f"{path} is {kind}: its state_dict() can be saved"
-    if hasattr(obj, "_asdict"):
-        return f"{path} is {kind}: its _asdict() can be saved"
-    if hasattr(obj, "__dataclass_fields__"):
-        return (
-            f"{path} is {kind}: dataclasses.asdict of it can be saved, or the object itself after "
-            f"serialization.add_safe_globals([{kind}])"
-        )
-    held = "numbers, texts, arrays, and dictionaries, lists, tuples and sets of them"
-    return (
-        f"{path} is {kind}, and a checkpoint holds {held}; vars() of an object is often such a dictionary, "
-        f"and serialization.add_safe_globals([{kind}]) lets a checkpoint hold the object"
-    )

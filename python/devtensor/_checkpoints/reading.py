@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from devtensor import _C
 from devtensor._C import DeviceArray
-from devtensor._checkpoints import archive, locations, names, pickle_reader
+from devtensor._checkpoints import archive, locations, names, pickle_reader, unrestricted
 from devtensor._checkpoints.archive import Record, Source
 from devtensor._checkpoints.names import Kind, Memory
 from devtensor._checkpoints.pickle_reader import shown
@@ -22,13 +22,16 @@ _VERSION = 1001
 _LARGEST = 8  # bytes of an element: those of a storage without a dtype may be of any
 
 
-def load(source: Source, name: str, map_location: Any, encoding: str) -> Any:
-    """What a file holds. Raises RuntimeError where it is damaged, UnpicklingError for classes, TypeError for dtypes."""
+def load(source: Source, name: str, map_location: Any, encoding: str, trusted: bool = False) -> Any:
+    """What a file holds; where it is trusted, its classes are imported and their code is run.
+
+    Raises RuntimeError where it is damaged, UnpicklingError for classes, TypeError for dtypes.
+    """
     move = locations.mover(map_location)
     begin = bytes(source.read(0, min(4, source.nbytes)))
     read = _Zipped if begin == archive.LOCAL else _Old
     try:
-        return read(source, move, encoding).load()
+        return read(source, move, _Reader(encoding, trusted)).load()
     except pickle.UnpicklingError as error:
         raise pickle.UnpicklingError(f"{name}: {error}") from None
     except ValueError as error:
@@ -37,6 +40,18 @@ def load(source: Source, name: str, map_location: Any, encoding: str) -> Any:
         if str(error).startswith("it has"):
             raise TypeError(f"{name}: {error}") from None
         raise
+
+
+class _Reader(NamedTuple):
+    """How pickles are read."""
+
+    encoding: str
+    trusted: bool
+
+    def load(self, data: bytes, at: int, storage: pickle_reader.Storage) -> tuple[Any, int]:
+        if self.trusted:
+            return unrestricted.load(data, at, storage, self.encoding)
+        return pickle_reader.load(data, at, names.find, storage, self.encoding)
 
 
 def _named(identity: Any, count: int) -> tuple[Kind, str, str, int]:
@@ -91,8 +106,8 @@ class _Storages:
 
 
 class _Zipped:
-    def __init__(self, source: Source, move: Mover, encoding: str) -> None:
-        self.source, self.move, self.encoding = source, move, encoding
+    def __init__(self, source: Source, move: Mover, reader: _Reader) -> None:
+        self.source, self.move, self.reader = source, move, reader
         self.records = archive.directory(source)
         self.folder = _folder(self.records)
 
@@ -107,7 +122,7 @@ class _Zipped:
         def storage(identity: Any) -> Memory:
             return storages.get(*_named(identity, 5))
 
-        return pickle_reader.load(data, 0, names.find, storage, self.encoding)[0]
+        return self.reader.load(data, 0, storage)[0]
 
     def _bytes_of(self, key: str, nbytes: int) -> Bytes:
         name = f"{self.folder}/data/{key}"
@@ -139,9 +154,9 @@ def _folder(records: dict[str, Record]) -> str:
 class _Old:
     """Five pickles, of which the fourth holds the data and the fifth the keys, and the bytes of the storages."""
 
-    def __init__(self, source: Source, move: Mover, encoding: str) -> None:
+    def __init__(self, source: Source, move: Mover, reader: _Reader) -> None:
         self.data = bytes(source.read(0, source.nbytes))
-        self.move, self.encoding = move, encoding
+        self.move, self.reader = move, reader
         self.places: dict[str, tuple[int, int]] = {}
         self.blank = _C.empty(len(self.data), dtype=_C.uint8, device="cpu")
 
@@ -165,11 +180,11 @@ class _Old:
         def refuse(identity: Any) -> Any:
             raise ValueError("its head refers to a storage")
 
-        value, end = self._read(at, refuse)
+        value, end = pickle_reader.load(self.data, at, names.find, refuse, self.reader.encoding)
         return end, value
 
     def _read(self, at: int, storage: Callable[[Any], Any]) -> tuple[Any, int]:
-        return pickle_reader.load(self.data, at, names.find, storage, self.encoding)
+        return self.reader.load(self.data, at, storage)
 
     def _note(self, identity: Any, sizes: dict[str, int]) -> Memory:
         """At the first reading nobody knows yet where the bytes are: other bytes stand for them."""

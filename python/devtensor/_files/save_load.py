@@ -48,14 +48,17 @@ def save(
     """Write data with arrays in it to a file that torch.load reads, or to x.safetensors as a safetensors file.
 
     obj: arrays, numbers, texts, None, dtypes and devices, in dictionaries, lists, tuples and sets; into a safetensors
-    file goes a dictionary of arrays, or one array. f is a path, or a file open for writing bytes. Arrays on a device
-    are copied to the host. A checkpoint holds their devices, and arrays that share memory share it there. metadata, a
-    dictionary of strings, makes a safetensors file and is kept in it. The pickle in a checkpoint has protocol 2, which
-    everybody reads, whatever pickle_protocol asks for. A file that was there is replaced only by a whole new one,
-    which has its mode. A symbolic link is followed; other hard links keep the old file.
+    file goes a dictionary of arrays, or one array. Other objects, whole modules and optimizers too, are written as
+    pickle writes them: the name of their class and what they hold. load refuses those unless weights_only=False, and no
+    other program reads those of classes of devtensor: a state_dict() goes everywhere. f is a path, or a file open for
+    writing bytes. Arrays on a device are copied to the host. A checkpoint holds their devices, and arrays that share
+    memory share it there. metadata, a dictionary of strings, makes a safetensors file and is kept in it. The pickle in
+    a checkpoint has protocol 2, which everybody reads, whatever pickle_protocol asks for. A file that was there is
+    replaced only by a whole new one, which has its mode. A symbolic link is followed; other hard links keep the old
+    file.
 
-    Raises TypeError for what a file cannot hold, such as a whole module, ValueError for strings that UTF-8 does not
-    have, RuntimeError for arrays of two dtypes over the same memory, OSError.
+    Raises TypeError for what a file cannot hold, such as a lambda or an open file, ValueError for strings that UTF-8
+    does not have, RuntimeError for arrays of two dtypes over the same memory, OSError.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -217,12 +220,14 @@ def load(
     f is a path, or a file open for reading bytes; what is in it says which format it has. The arrays of a checkpoint
     go to the devices that it names, those of a safetensors file to the cpu; all go to device where one is given.
     map_location is PyTorch's: a device, a dictionary of devices, or a function of the bytes of a storage and its
-    location. A pickle is read without running what it names, so weights_only=False allows no more than True.
+    location. weights_only=False, for files whose writer you trust: the classes and functions that the file names are
+    imported and run, as pickle does, which objects of classes of yours and whole modules need; else nothing is run.
     mmap=True, for a path: memory is read from the file when it is used, and changes of it stay in this process.
     encoding is that of texts of Python 2.
 
     Raises RuntimeError for a file that is damaged or another format and for devices that are not there,
-    pickle.UnpicklingError for objects of other classes, TypeError for a dtype that devtensor does not have, OSError.
+    pickle.UnpicklingError for objects of other classes unless weights_only=False, AttributeError and ImportError where
+    the program does not have them, TypeError for a dtype that devtensor does not have, OSError.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -249,7 +254,7 @@ def load(
             from devtensor._checkpoints import reading, sources
 
             source = sources.Mapped(file, nbytes) if mmap else sources.Read(file, nbytes)
-            return reading.load(source, path, map_location, encoding)
+            return reading.load(source, path, map_location, encoding, trusted=weights_only is False)
         return _load_safetensors(file, path, nbytes, map_location)
 
 

@@ -357,3 +357,12 @@ def _names_it(function: Any) -> bool:
                 return True
             waiting += code.co_consts
     return False
+
+
+def fill(module: Module, state: Mapping[str, Any]) -> None:
+    """An empty module takes the attributes that one of PyTorch was pickled with."""
+    for name, value in state.items():
+        if not hasattr(Books, name):
+            module.__dict__[name] = value
+        elif value and name != "_is_full_backward_hook":
+            setattr(module, name, value)

@@ -13,7 +13,7 @@ from devtensor._errors import _Explained
 from devtensor._memory_formats import memory_format
 from devtensor._types import Device, DType
 from devtensor.autograd.grad_mode import no_grad
-from devtensor.nn._books import OWN, Books, asks_for_getattr, attribute, extra_key
+from devtensor.nn._books import OWN, Books, asks_for_getattr, attribute, extra_key, fill
 from devtensor.nn._hooks import RemovableHandle, _Hooks
 from devtensor.nn._path import add_module
 from devtensor.nn._state import IncompatibleKeys, load
@@ -243,7 +243,11 @@ class Module(Books, _C._Layer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What copies and pickles begin with."""
-        self.__dict__.update(state)
+        if "_modules" in state and "_module_names" not in state:
+            Module.__init__(self)
+            fill(self, state)
+        else:
+            self.__dict__.update(state)
 
     def __delattr__(self, name: str) -> None:
         own = self.__dict__

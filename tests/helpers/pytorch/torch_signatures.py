@@ -502,6 +502,9 @@ COMPILED: dict[str, str] = {
 
 # What devtensor has instead: more, or less that is refused.
 DIFFERENT: dict[str, str] = {
+    # A file from elsewhere runs no code unless that is asked for.
+    "hub.load_state_dict_from_url": "url, model_dir=None, map_location=None, progress=True, check_hash=False, "
+    "file_name=None, weights_only=True",
     "nn.NLLLoss2d": "weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'",
     "nn.functional.softmin": "input, dim=None, *, dtype=None",
     "nn.Buffer": "data, *, persistent=True",
