@@ -558,7 +558,7 @@ NOT_THERE: list[Lacking] = [
     Lacking("linalg.matrix_rank", "'[ar]tol' must be a number", "arrays of tolerances"),
     Lacking(
         "nn.functional.triplet_margin_with_distance_loss",
-        "must be Tensor, not devtensor.DeviceArray|Multiple dispatch failed",
+        "takes no DeviceArray",
         "a distance that is a module of PyTorch's",
     ),
     Lacking(NUMBERS, "'input' must be DeviceArray, not (bool|int|float)", "a function of two numbers", rare=True),
