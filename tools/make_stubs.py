@@ -124,7 +124,7 @@ def class_stub(name: str, cls: type) -> list[str]:
                 lines.append(f"    {key}{text}")
             elif text is not None:
                 lines.append(f"    def {key}{qualify(text)}" + ("" if ": ..." in text else ": ..."))
-        elif key in INHERITED:
+        elif key in INHERITED or key == "__dict__":
             continue
         elif inspect.isgetsetdescriptor(value) or inspect.ismemberdescriptor(value) or isinstance(value, property):
             text = GETSETS.get(f"{name}.{key}") or GETSETS.get(key)

@@ -25,10 +25,19 @@ py_dtype_of(PyObject *object)
     return Py_TYPE(object)->tp_dealloc == dtype_dealloc ? (int)value(object) : -1;
 }
 
+static bool as_torch; /* the GIL guards it */
+
 static PyObject *
 dtype_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("devtensor.%s", dt_dtypes[value(self)].name);
+    return PyUnicode_FromFormat("%s.%s", as_torch ? "torch" : "devtensor", dt_dtypes[value(self)].name);
+}
+
+PyObject *
+py__name_as_torch(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
+{
+    as_torch = true;
+    Py_RETURN_NONE;
 }
 
 static PyObject *

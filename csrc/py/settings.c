@@ -241,6 +241,7 @@ PyMethodDef py_settings_functions[] = {
     {"_shown", py__shown, METH_O,
      "_shown(object)\n--\n\nHow a message names it: a string or a number as Python writes it, anything else by its "
      "type."},
+    PY_HIDDEN_GETTER(_name_as_torch, "From now on dtypes are shown as torch.float32."),
     PY_HIDDEN_GETTER(_misread_environment,
                      "[(variable, text, what is valid)] of the variables that are not understood."),
     PY_END,

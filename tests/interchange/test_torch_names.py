@@ -93,6 +93,24 @@ def test_wrong_numbers_are_refused() -> None:
     assert dt.typename(x) == "devtensor.DeviceArray" and dt.typename(3) == "int"
 
 
+def test_a_size_is_a_size(device: str) -> None:
+    x = dt.ones(2, 3, device=device)
+    for make in (dt.Tensor, dt.FloatTensor, dt.LongTensor):
+        assert make(x.size()).shape == make(x.shape).shape == (2, 3)
+        assert make(x.size() + dt.Size([4])).shape == (2, 3, 4)
+        assert make(x.size()[:0]).shape == () and make(dt.Size([2, 0])).shape == (2, 0)
+        assert make((2, 3)).tolist() == make([2, 3]).tolist() == [2, 3]  # numbers
+    assert dt.cuda.FloatTensor(x.size()).is_cuda and x.new(x.size()).device == x.device
+
+
+def test_type_as_moves(device: str) -> None:
+    x = dt.tensor([1.5, 2.5], requires_grad=True)
+    y = x.type_as(dt.ones(1, dtype=dt.float64, device=device))
+    assert (y.dtype, str(y.device), y.tolist()) == (dt.float64, device, [1.5, 2.5])
+    y.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [1.0, 1.0] and x.type_as(dt.ones(1)) is x
+
+
 def test_copies_share_no_memory() -> None:
     x = dt.ones(2, 3)
     for name in torch_names._COPIES:

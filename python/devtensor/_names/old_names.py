@@ -16,7 +16,7 @@ _WORDS = {dtype: word for word, dtype in _DTYPES.items()}
 
 
 def _made(op: str, dtype: _C.dtype, device: str, given: tuple[Any, ...]) -> DeviceArray:
-    """An array of sizes, of a sequence of numbers, or of nothing."""
+    """An array of sizes, which a Size is too, of a sequence of numbers, or of nothing."""
     if len(given) == 1 and isinstance(given[0], DeviceArray):
         x = given[0]
         if x.dtype != dtype or x.device.type != device:
@@ -25,6 +25,8 @@ def _made(op: str, dtype: _C.dtype, device: str, given: tuple[Any, ...]) -> Devi
                 ".to(device, dtype) makes one"
             )
         return x.detach()
+    if len(given) == 1 and isinstance(given[0], _C.Size):
+        return _C.empty(given[0], dtype=dtype, device=device)
     if len(given) == 1 and not isinstance(given[0], int):
         return _C.tensor(given[0], dtype=dtype, device=device)
     return _C.empty(given or (0,), dtype=dtype, device=device)

@@ -18,6 +18,15 @@ from devtensor.nn._hooks import RemovableHandle
 
 Params = Iterable[DeviceArray | dict[str, Any] | tuple[str, DeviceArray]]
 
+
+class _RequiredParameter:
+    """What defaults hold for an option that each group must have."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
 _HOOKS = (
     "_optimizer_step_pre_hooks",
     "_optimizer_step_post_hooks",
@@ -134,6 +143,9 @@ class Optimizer:
             self._check_parameter(i, param)
         self._check_apart(params, names)
         options = {**self.defaults, **{key: value for key, value in param_group.items() if key != "params"}}
+        for name, value in options.items():
+            if value is required:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
         self._check_options(options)
         param_group.update(options, params=params)
         if names:
@@ -373,4 +385,4 @@ def _made(array: DeviceArray) -> str:
 
 
 def _shown(param: DeviceArray) -> str:
-    return f"{param.dtype} {param.shape}".replace("devtensor.", "")
+    return f"{param.dtype.name} {param.shape}"

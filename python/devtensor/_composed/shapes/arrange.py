@@ -236,14 +236,14 @@ def _interleaved(
 
 
 def type_as(input: DeviceArray, other: DeviceArray) -> DeviceArray:
-    """input.to(other.dtype), on the device of input.
+    """input.to(other): of the dtype of other, and on its device.
 
     >>> dt.tensor([1, 2]).type_as(dt.zeros(1, dtype=dt.float64)).dtype
     devtensor.float64
     """
     need_array("type_as", "input", input)
     need_array("type_as", "other", other)
-    return input.to(other.dtype)
+    return input.to(other)
 
 
 def ravel(input: DeviceArray) -> DeviceArray:

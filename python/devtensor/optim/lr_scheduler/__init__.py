@@ -20,6 +20,8 @@ from devtensor.optim.lr_scheduler.cycles import CosineAnnealingWarmRestarts, Cyc
 from devtensor.optim.lr_scheduler.lambdas import LambdaLR, MultiplicativeLR
 from devtensor.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
+_LRScheduler = LRScheduler  # its name before PyTorch 2.0, which old schedules derive from
+
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",
