@@ -3,7 +3,7 @@
  * .to(), which is reported like every other. */
 #include "as_torch.h"
 
-bool py_follows;
+bool py_as_torch;
 
 static bool
 is_number(PyObject *object)
@@ -140,15 +140,15 @@ py_follow(py_args *a, bool method)
 /* ---------------------------------------------------------------- the switch */
 
 static PyObject *
-py__follows(PY_PARAMS)
+py__as_torch(PY_PARAMS)
 {
-    PY_PARSE(_follows)
-    bool on = py_follows, before = on;
+    PY_PARSE(_as_torch)
+    bool on = py_as_torch, before = on;
     py_none_is_default(&a, 0);
     if (py_arg_bool(&a, 0, &on) < 0) {
         return NULL;
     }
-    py_follows = on;
+    py_as_torch = on;
     return PyBool_FromLong(before);
 }
 
@@ -212,9 +212,9 @@ PyMethodDef py_as_torch_functions[] = {
     PY_HIDDEN(_keep_marks,
               "Plain arrays have the attributes that read(array, name) gives, and write(array, name, value) "
               "keeps."),
-    PY_HIDDEN(_follows,
-              "Whether numbers and indices on the cpu follow arrays to a GPU; sets it where on is given. Gives "
-              "what it was."),
+    PY_HIDDEN(_as_torch, "Whether it runs as torch: numbers and indices on the cpu follow arrays to a GPU, dtypes are "
+                         "shown as torch.float32. Sets it where on is given; gives "
+                         "what it was."),
     PY_END,
 };
 

@@ -4,8 +4,9 @@
 
 #include "py.h"
 
-/* Whether arrays of no dimension and indices on the cpu follow the others to their device. */
-extern bool py_follows;
+/* Whether a program runs --as-torch: arrays of no dimension and indices on the cpu follow the others to their device,
+ * dtypes are shown as PyTorch shows them. */
+extern bool py_as_torch;
 
 /* The array on the device of another where PyTorch would take it so: of no dimension, on the cpu, beside one that is on
  * a GPU. A new reference either way; NULL with an exception. */

@@ -1,5 +1,5 @@
 /* dtype.c: the ten dtype objects, and everything that names one. */
-#include "py.h"
+#include "as_torch.h"
 
 typedef struct {
     PyObject_HEAD dt_dtype dtype;
@@ -28,7 +28,7 @@ py_dtype_of(PyObject *object)
 static PyObject *
 dtype_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("devtensor.%s", dt_dtypes[value(self)].name);
+    return PyUnicode_FromFormat("%s.%s", py_as_torch ? "torch" : "devtensor", dt_dtypes[value(self)].name);
 }
 
 static PyObject *

@@ -273,15 +273,11 @@ PyObject *py_arg_sequence(const py_args *a, int i);
 int py_arg_sizes(const py_args *a, int *n, int64_t sizes[DT_MAX_NDIM]);
 /* Raises the TypeError that parameter i is not a wanted. */
 int py_arg_wrong(const py_args *a, int i, const char *wanted);
-typedef enum { PY_PRESERVE, PY_ROW_MAJOR, PY_CHANNELS_LAST, PY_CHANNELS_LAST_3D } py_format;
-int py_arg_format(const py_args *a, int i, py_format *out);
-PyObject *py_in_format(PyObject *x, const char *op, py_format format);
-PyObject *py_to_format(PyObject *self, PyObject *x, py_format format);
 /* Whether parameter i was given under NumPy's name for it. */
 bool py_arg_renamed(const py_args *a, int i);
 /* activation=: None or a name that the core knows. */
 int py_arg_activation(const py_args *a, int i, dt_activation *out);
-/* requires_grad=: checked here, and obeyed by PY_CREATE. */
+/* requires_grad=, pin_memory=, layout= at i, i + 1, i + 2: checked here, and obeyed by py_created. */
 int py_arg_grad(const py_args *a, int i);
 
 /* An attribute by an interned name: CPython's method cache keeps a reference to every other string it sees. */
@@ -503,16 +499,18 @@ py_done(const py_args *a, PyObject *result, dt_status status, const dt_error *er
 }
 /* Makes result, if there is one, a leaf that wants a gradient. */
 PyObject *py_want_grad(PyObject *result);
+/* What requires_grad=, parameter i, and pin_memory=, the next, ask of result, which was just made. */
+PyObject *py_created_so(const py_args *a, int i, PyObject *result);
 static inline PyObject *
 py_created(const py_args *a, int i, PyObject *result)
 {
-    return DT_UNLIKELY(a->v[i] != NULL && a->v[i] == Py_True) ? py_want_grad(result) : result;
+    return DT_UNLIKELY(a->v[i] != NULL || a->v[i + 1] != NULL) ? py_created_so(a, i, result) : result;
 }
 /* How an op ends. call, without the GIL when release is true, writes into out, the array of result, or explains in err
  * why it does not; result is a new reference, or NULL with an exception. */
 #define PY_RETURN(a, result, release, call)                                                                            \
     PY_RETURN_BY(result, PY_CALL_ON((a)->v, PY_MAX_ARGS, release, status_, call), py_done(a, result_, status_, &err))
-/* The same for a creator whose parameter i is requires_grad. */
+/* The same for a creator whose parameter i is requires_grad, and the next pin_memory, or there is none. */
 #define PY_CREATE(a, i, result, release, call)                                                                         \
     PY_RETURN_BY(result, PY_CALL(release, status_, call), py_created(a, i, py_done(a, result_, status_, &err)))
 /* The same where x, a Python object, is the only operand. */

@@ -264,6 +264,8 @@
 #define PY_SELF_detach "$self"
 #define PY_SPEC__loaded {"_loaded", 1, 1, -1, {"input"}, __func__}
 #define PY_TEXT__loaded "input"
+#define PY_SPEC__become {"_become", 3, 3, -1, {"op", "input", "view"}, __func__}
+#define PY_TEXT__become "op, input, view"
 #define PY_SPEC__backward {"_backward", 5, 5, -1, {"tensors", "grad_tensors", "retain_graph", "create_graph", "inputs"}, __func__}
 #define PY_TEXT__backward "tensors, grad_tensors, retain_graph, create_graph, inputs"
 #define PY_SPEC__grad {"_grad", 5, 5, -1, {"outputs", "grad_outputs", "retain_graph", "create_graph", "inputs"}, __func__}
@@ -293,28 +295,28 @@
 #define PY_SPEC_clone {"clone", 1, 1, -1, {"input", "memory_format"}, __func__}
 #define PY_TEXT_clone "input, *, memory_format=None"
 #define PY_SELF_clone "$self, *, memory_format=None"
-#define PY_SPEC_empty {"empty", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_empty "*size, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC_zeros {"zeros", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_zeros "*size, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC_ones {"ones", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_ones "*size, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC_full {"full", 2, 2, -1, {"size", "fill_value", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_full "size, fill_value, *, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC_empty_like {"empty_like", 1, 1, -1, {"input", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_empty_like "input, *, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_zeros_like {"zeros_like", 1, 1, -1, {"input", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_zeros_like "input, *, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_ones_like {"ones_like", 1, 1, -1, {"input", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_ones_like "input, *, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_full_like {"full_like", 2, 2, -1, {"input", "fill_value", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_full_like "input, fill_value, *, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_arange {"arange", 0, 3, -1, {"start", "end", "step", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_arange "start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC_linspace {"linspace", 3, 3, -1, {"start", "end", "steps", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_linspace "start, end, steps, *, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_eye {"eye", 1, 2, -1, {"n", "m", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_eye "n, m=None, *, dtype=None, device=None, requires_grad=False, out=None"
+#define PY_SPEC_empty {"empty", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "pin_memory", "layout", "out", "memory_format"}, __func__}
+#define PY_TEXT_empty "*size, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None, memory_format=None"
+#define PY_SPEC_zeros {"zeros", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_zeros "*size, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC_ones {"ones", 1, 1, 0, {"size", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_ones "*size, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC_full {"full", 2, 2, -1, {"size", "fill_value", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_full "size, fill_value, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC_empty_like {"empty_like", 1, 1, -1, {"input", "dtype", "device", "requires_grad", "pin_memory", "layout", "memory_format"}, __func__}
+#define PY_TEXT_empty_like "input, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, memory_format=None"
+#define PY_SPEC_zeros_like {"zeros_like", 1, 1, -1, {"input", "dtype", "device", "requires_grad", "pin_memory", "layout", "memory_format"}, __func__}
+#define PY_TEXT_zeros_like "input, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, memory_format=None"
+#define PY_SPEC_ones_like {"ones_like", 1, 1, -1, {"input", "dtype", "device", "requires_grad", "pin_memory", "layout", "memory_format"}, __func__}
+#define PY_TEXT_ones_like "input, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, memory_format=None"
+#define PY_SPEC_full_like {"full_like", 2, 2, -1, {"input", "fill_value", "dtype", "device", "requires_grad", "pin_memory", "layout", "memory_format"}, __func__}
+#define PY_TEXT_full_like "input, fill_value, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, memory_format=None"
+#define PY_SPEC_arange {"arange", 0, 3, -1, {"start", "end", "step", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_arange "start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC_linspace {"linspace", 3, 3, -1, {"start", "end", "steps", "dtype", "device", "requires_grad", "pin_memory", "layout"}, __func__}
+#define PY_TEXT_linspace "start, end, steps, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None"
+#define PY_SPEC_eye {"eye", 1, 2, -1, {"n", "m", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_eye "n, m=None, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
 #define PY_SPEC_tril {"tril", 1, 2, -1, {"input", "diagonal", "out"}, __func__}
 #define PY_TEXT_tril "input, diagonal=0, *, out=None"
 #define PY_SELF_tril "$self, diagonal=0"
@@ -327,24 +329,24 @@
 #define PY_TEXT_seed ""
 #define PY_SPEC_initial_seed {"initial_seed", 0, 0, -1, {NULL}, __func__}
 #define PY_TEXT_initial_seed ""
-#define PY_SPEC_rand {"rand", 1, 1, 0, {"size", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_rand "*size, generator=None, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC_randn {"randn", 1, 1, 0, {"size", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_randn "*size, generator=None, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC_rand_like {"rand_like", 1, 1, -1, {"input", "generator", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_rand_like "input, *, generator=None, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_randn_like {"randn_like", 1, 1, -1, {"input", "generator", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_randn_like "input, *, generator=None, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_randint {"randint", 1, 3, -1, {"low", "high", "size", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_randint "low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC_randperm {"randperm", 1, 1, -1, {"n", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT_randperm "n, *, generator=None, dtype=None, device=None, requires_grad=False, out=None"
-#define PY_SPEC__normal {"normal", 3, 3, -1, {"mean", "std", "size", "generator", "dtype", "device", "requires_grad", "out"}, __func__}
-#define PY_TEXT__normal "mean, std, size, *, generator=None, dtype=None, device=None, requires_grad=False, out=None"
+#define PY_SPEC_rand {"rand", 1, 1, 0, {"size", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_rand "*size, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC_randn {"randn", 1, 1, 0, {"size", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_randn "*size, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC_rand_like {"rand_like", 1, 1, -1, {"input", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "memory_format"}, __func__}
+#define PY_TEXT_rand_like "input, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, memory_format=None"
+#define PY_SPEC_randn_like {"randn_like", 1, 1, -1, {"input", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "memory_format"}, __func__}
+#define PY_TEXT_randn_like "input, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, memory_format=None"
+#define PY_SPEC_randint {"randint", 1, 3, -1, {"low", "high", "size", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_randint "low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC_randperm {"randperm", 1, 1, -1, {"n", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_randperm "n, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC__normal {"normal", 3, 3, -1, {"mean", "std", "size", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT__normal "mean, std, size, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
 #define PY_SPEC_array {"array", 1, 2, -1, {"data", "dtype", "device", "requires_grad"}, __func__}
 #define PY_TEXT_array "data, dtype=None, *, device=None, requires_grad=False"
-#define PY_SPEC_tensor {"tensor", 1, 2, -1, {"data", "dtype", "device", "requires_grad"}, __func__}
-#define PY_TEXT_tensor "data, dtype=None, *, device=None, requires_grad=False"
+#define PY_SPEC_tensor {"tensor", 1, 2, -1, {"data", "dtype", "device", "requires_grad", "pin_memory"}, __func__}
+#define PY_TEXT_tensor "data, dtype=None, *, device=None, requires_grad=False, pin_memory=False"
 #define PY_SPEC_as_tensor {"as_tensor", 1, 3, -1, {"data", "dtype", "device", "requires_grad"}, __func__}
 #define PY_TEXT_as_tensor "data, dtype=None, device=None, *, requires_grad=False"
 #define PY_SPEC_asarray {"asarray", 1, 3, -1, {"data", "dtype", "device", "requires_grad"}, __func__}
@@ -431,8 +433,8 @@
 #define PY_TEXT__set_autocast "rules, hook"
 #define PY_SPEC__autocast_on {"_autocast_on", 0, 1, -1, {"on"}, __func__}
 #define PY_TEXT__autocast_on "on=None"
-#define PY_SPEC__follows {"_follows", 0, 1, -1, {"on"}, __func__}
-#define PY_TEXT__follows "on=None"
+#define PY_SPEC__as_torch {"_as_torch", 0, 1, -1, {"on"}, __func__}
+#define PY_TEXT__as_torch "on=None"
 #define PY_SPEC__keep_marks {"_keep_marks", 2, 2, -1, {"read", "write"}, __func__}
 #define PY_TEXT__keep_marks "read, write"
 #define PY_SPEC__make_subclass {"_make_subclass", 2, 3, -1, {"cls", "data", "require_grad"}, __func__}
@@ -639,14 +641,14 @@
 #define PY_SELF_fill_ "$self, value"
 #define PY_SPEC_zero_ {"zero_", 1, 1, -1, {"input"}, __func__}
 #define PY_SELF_zero_ "$self"
-#define PY_SPEC_new_empty {"new_empty", 2, 2, 1, {"input", "size", "dtype", "device", "requires_grad"}, __func__}
-#define PY_SELF_new_empty "$self, *size, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_new_zeros {"new_zeros", 2, 2, 1, {"input", "size", "dtype", "device", "requires_grad"}, __func__}
-#define PY_SELF_new_zeros "$self, *size, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_new_ones {"new_ones", 2, 2, 1, {"input", "size", "dtype", "device", "requires_grad"}, __func__}
-#define PY_SELF_new_ones "$self, *size, dtype=None, device=None, requires_grad=False"
-#define PY_SPEC_new_full {"new_full", 3, 3, -1, {"input", "size", "fill_value", "dtype", "device", "requires_grad"}, __func__}
-#define PY_SELF_new_full "$self, size, fill_value, *, dtype=None, device=None, requires_grad=False"
+#define PY_SPEC_new_empty {"new_empty", 2, 2, 1, {"input", "size", "dtype", "device", "requires_grad", "pin_memory", "layout"}, __func__}
+#define PY_SELF_new_empty "$self, *size, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None"
+#define PY_SPEC_new_zeros {"new_zeros", 2, 2, 1, {"input", "size", "dtype", "device", "requires_grad", "pin_memory", "layout"}, __func__}
+#define PY_SELF_new_zeros "$self, *size, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None"
+#define PY_SPEC_new_ones {"new_ones", 2, 2, 1, {"input", "size", "dtype", "device", "requires_grad", "pin_memory", "layout"}, __func__}
+#define PY_SELF_new_ones "$self, *size, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None"
+#define PY_SPEC_new_full {"new_full", 3, 3, -1, {"input", "size", "fill_value", "dtype", "device", "requires_grad", "pin_memory", "layout"}, __func__}
+#define PY_SELF_new_full "$self, size, fill_value, *, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None"
 #define PY_SPEC_numpy {"numpy", 1, 1, -1, {"input", "force"}, __func__}
 #define PY_SELF_numpy "$self, *, force=False"
 #define PY_SPEC___array__ {"__array__", 1, 2, -1, {"input", "dtype", "copy"}, __func__}

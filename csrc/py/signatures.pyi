@@ -468,6 +468,7 @@ def numel(input: DeviceArray) -> int: ...
 @method
 def detach(input: DeviceArray) -> DeviceArray: ...
 def _loaded(input: DeviceArray) -> DeviceArray: ...
+def _become(op: str, input: DeviceArray, view: DeviceArray) -> DeviceArray: ...
 
 # ---------------------------------------------------------------- Gradients
 
@@ -510,13 +511,18 @@ def empty(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
+    memory_format: _MemoryFormat | None = None,
 ) -> DeviceArray: ...
 def zeros(
     *size: _Ints,
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def ones(
@@ -524,6 +530,8 @@ def ones(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def full(
@@ -533,16 +541,39 @@ def full(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def empty_like(
-    input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+    input: DeviceArray,
+    *,
+    dtype: _DType | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
+    memory_format: _MemoryFormat | None = None,
 ) -> DeviceArray: ...
 def zeros_like(
-    input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+    input: DeviceArray,
+    *,
+    dtype: _DType | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
+    memory_format: _MemoryFormat | None = None,
 ) -> DeviceArray: ...
 def ones_like(
-    input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+    input: DeviceArray,
+    *,
+    dtype: _DType | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
+    memory_format: _MemoryFormat | None = None,
 ) -> DeviceArray: ...
 def full_like(
     input: DeviceArray,
@@ -551,6 +582,9 @@ def full_like(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
+    memory_format: _MemoryFormat | None = None,
 ) -> DeviceArray: ...
 def arange(
     start: _Number = 0,
@@ -560,6 +594,8 @@ def arange(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def linspace(
@@ -570,6 +606,8 @@ def linspace(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
 ) -> DeviceArray: ...
 def eye(
     n: _Int,
@@ -578,6 +616,8 @@ def eye(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 @method
@@ -596,6 +636,8 @@ def rand(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def randn(
@@ -604,6 +646,8 @@ def randn(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def rand_like(
@@ -613,6 +657,9 @@ def rand_like(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
+    memory_format: _MemoryFormat | None = None,
 ) -> DeviceArray: ...
 def randn_like(
     input: DeviceArray,
@@ -621,6 +668,9 @@ def randn_like(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
+    memory_format: _MemoryFormat | None = None,
 ) -> DeviceArray: ...
 def randint(
     low: _Int,
@@ -631,6 +681,8 @@ def randint(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 def randperm(
@@ -640,6 +692,8 @@ def randperm(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 @op("normal")
@@ -652,6 +706,8 @@ def _normal(
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: _Layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray: ...
 
@@ -661,7 +717,12 @@ def array(
     data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: bool = False
 ) -> DeviceArray: ...
 def tensor(
-    data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: bool = False
+    data: Any,
+    dtype: _DType | None = None,
+    *,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool | None = False,
 ) -> DeviceArray: ...
 def as_tensor(
     data: Any, dtype: _DType | None = None, device: _Device | None = None, *, requires_grad: bool = False
@@ -762,7 +823,7 @@ def get_float32_precision() -> Literal["highest", "tf32"]: ...
 def _shown(object: object) -> str: ...
 def _set_autocast(rules: dict[str, Any], hook: Callable[[str, dict[str, Any]], Any]) -> None: ...
 def _autocast_on(on: bool | None = None) -> bool: ...
-def _follows(on: bool | None = None) -> bool: ...
+def _as_torch(on: bool | None = None) -> bool: ...
 def _keep_marks(read: Callable[[DeviceArray, str], Any], write: Callable[..., Any]) -> None: ...
 def _make_subclass(cls: type, data: DeviceArray, require_grad: bool = False) -> Any: ...
 def _set_overrides(
@@ -955,13 +1016,31 @@ class DeviceArray:
     def fill_(self, value: _Operand) -> DeviceArray: ...
     def zero_(self) -> DeviceArray: ...
     def new_empty(
-        self, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+        self,
+        *size: _Ints,
+        dtype: _DType | None = None,
+        device: _Device | None = None,
+        requires_grad: bool = False,
+        pin_memory: bool | None = False,
+        layout: _Layout | None = None,
     ) -> DeviceArray: ...
     def new_zeros(
-        self, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+        self,
+        *size: _Ints,
+        dtype: _DType | None = None,
+        device: _Device | None = None,
+        requires_grad: bool = False,
+        pin_memory: bool | None = False,
+        layout: _Layout | None = None,
     ) -> DeviceArray: ...
     def new_ones(
-        self, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: bool = False
+        self,
+        *size: _Ints,
+        dtype: _DType | None = None,
+        device: _Device | None = None,
+        requires_grad: bool = False,
+        pin_memory: bool | None = False,
+        layout: _Layout | None = None,
     ) -> DeviceArray: ...
     def new_full(
         self,
@@ -971,6 +1050,8 @@ class DeviceArray:
         dtype: _DType | None = None,
         device: _Device | None = None,
         requires_grad: bool = False,
+        pin_memory: bool | None = False,
+        layout: _Layout | None = None,
     ) -> DeviceArray: ...
     def numpy(self, *, force: bool = False) -> npt.NDArray[Any]: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, *, copy: bool | None = None) -> npt.NDArray[Any]: ...

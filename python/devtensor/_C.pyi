@@ -3023,7 +3023,7 @@ class DeviceArray:
         >>> dt.ones(2, dtype=dt.float64).new([1, 2])
         DeviceArray([1., 2.], device='cpu', dtype=float64)
         """
-    def new_empty(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    def new_empty(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None) -> DeviceArray:
         """An array whose elements are undefined, of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
@@ -3037,7 +3037,7 @@ class DeviceArray:
         >>> dt.ones(1, dtype=dt.int8).new_empty_strided((2, 3), (1, 2)).stride()
         (1, 2)
         """
-    def new_full(self, /, size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    def new_full(self, /, size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None) -> DeviceArray:
         """One number, or the element of a 0-dimensional array, of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
@@ -3045,7 +3045,7 @@ class DeviceArray:
         >>> dt.zeros(2).new_full((2,), 0.5)
         DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
         """
-    def new_ones(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    def new_ones(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None) -> DeviceArray:
         """Ones of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
@@ -3059,7 +3059,7 @@ class DeviceArray:
         >>> dt.ones(2, dtype=dt.float64).new_tensor([1, 2])
         DeviceArray([1., 2.], device='cpu', dtype=float64)
         """
-    def new_zeros(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    def new_zeros(self, /, *size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None) -> DeviceArray:
         """Zeros of the given size, and of the dtype and device of self unless others are given.
 
         Raises MemoryError or OutOfMemoryError.
@@ -3876,7 +3876,7 @@ class DeviceArray:
     def squeeze_(input, dim: _Ints | None = None) -> DeviceArray:
         """Drops dimensions of size 1 of input itself, all of them or those among dim, and returns input.
 
-        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+        Raises IndexError for a dim out of range, GradientError for a leaf that wants a gradient.
 
         >>> dt.ones(1, 2).squeeze_().shape
         (2,)
@@ -3992,7 +3992,7 @@ class DeviceArray:
     def swapaxes_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions of input itself, and returns input.
 
-        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+        Raises IndexError for a dim out of range, GradientError for a leaf that wants a gradient.
 
         >>> dt.ones(2, 3).transpose_(0, 1).shape
         (3, 2)
@@ -4009,7 +4009,7 @@ class DeviceArray:
     def swapdims_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions of input itself, and returns input.
 
-        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+        Raises IndexError for a dim out of range, GradientError for a leaf that wants a gradient.
 
         >>> dt.ones(2, 3).transpose_(0, 1).shape
         (3, 2)
@@ -4026,7 +4026,7 @@ class DeviceArray:
     def t_(input) -> DeviceArray:
         """Transposes a matrix itself, and returns it; vectors and 0-dimensional arrays stay.
 
-        Raises ShapeMismatchError for more than two dimensions, GradientError where gradients flow to input.
+        Raises ShapeMismatchError for more than two dimensions, GradientError for a leaf that wants a gradient.
 
         >>> dt.ones(2, 3).t_().shape
         (3, 2)
@@ -4171,7 +4171,7 @@ class DeviceArray:
     def transpose_(input, dim0: _Int, dim1: _Int) -> DeviceArray:
         """Exchanges two dimensions of input itself, and returns input.
 
-        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+        Raises IndexError for a dim out of range, GradientError for a leaf that wants a gradient.
 
         >>> dt.ones(2, 3).transpose_(0, 1).shape
         (3, 2)
@@ -4335,7 +4335,7 @@ class DeviceArray:
     def unsqueeze_(input, dim: _Int) -> DeviceArray:
         """Gives input itself a new dimension of size 1 at dim, and returns input.
 
-        Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+        Raises IndexError for a dim out of range, GradientError for a leaf that wants a gradient.
 
         >>> dt.ones(2).unsqueeze_(0).shape
         (1, 2)
@@ -4764,12 +4764,14 @@ uint8: dtype
 def _add_method(name: str, function: Any) -> None: ...
 def _affine(input: DeviceArray, scale: DeviceArray, shift: DeviceArray) -> DeviceArray: ...
 def _affine_(input: DeviceArray, scale: DeviceArray, shift: DeviceArray) -> DeviceArray: ...
+def _as_torch(on: builtins.bool | None = None) -> builtins.bool: ...
 def _attention(query: DeviceArray, key: DeviceArray, value: DeviceArray, attn_mask: DeviceArray | None, scale: _Number, is_causal: builtins.bool) -> DeviceArray | None: ...
 def _attention_grad(query: DeviceArray, key: DeviceArray, value: DeviceArray, grad: DeviceArray, scale: _Number, is_causal: builtins.bool) -> DeviceArray | None: ...
 def _autocast_on(on: builtins.bool | None = None) -> builtins.bool: ...
 def _backward(tensors: tuple[DeviceArray, ...], grad_tensors: tuple[DeviceArray | None, ...], retain_graph: builtins.bool, create_graph: builtins.bool, inputs: tuple[DeviceArray, ...] | None) -> None: ...
 def _backward_of(array: DeviceArray) -> tuple[builtins.int, builtins.bool]: ...
 def _batch_norm(input: DeviceArray, running_mean: DeviceArray, running_var: DeviceArray, weight: DeviceArray | None, bias: DeviceArray | None, eps: builtins.float) -> DeviceArray: ...
+def _become(op: str, input: DeviceArray, view: DeviceArray) -> DeviceArray: ...
 def _check(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], apart: builtins.int = -1, channels: builtins.bool = False, convolution: builtins.bool = False) -> None: ...
 def _check_binary_cross_entropy(input: DeviceArray, target: DeviceArray, what: DeviceArray) -> None: ...
 def _check_broadcast(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...]) -> None: ...
@@ -4818,7 +4820,6 @@ def _dropout(input: DeviceArray, p: builtins.float) -> DeviceArray: ...
 def _enter_transform(arrays: list[DeviceArray], maps: builtins.bool) -> tuple[builtins.int, builtins.int]: ...
 def _explained(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], code: str, error: Exception, culprit: builtins.int = -1) -> Exception: ...
 def _fail_dtype(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], which: builtins.int, kinds: str) -> NoReturn: ...
-def _follows(on: builtins.bool | None = None) -> builtins.bool: ...
 def _frame_variable(frame: Any, name: str, default: Any) -> Any: ...
 def _generator_state(state: tuple[builtins.int, builtins.int] | None = None) -> tuple[builtins.int, builtins.int]: ...
 def _get_selected(op: str, input: DeviceArray, index: Any) -> DeviceArray: ...
@@ -4856,7 +4857,7 @@ def _need_size(op: str, parameter: str, value: object) -> builtins.int | tuple[b
 def _need_str(op: str, parameter: str, value: object) -> str: ...
 def _node_has(node: Node, array: DeviceArray) -> tuple[builtins.bool, builtins.bool]: ...
 def _node_of(array: DeviceArray) -> Node | None: ...
-def _normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray: ...
+def _normal(mean: builtins.float, std: builtins.float, size: _Ints, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
 def _normalize_channels(input: DeviceArray, weight: DeviceArray | None, bias: DeviceArray | None, stats: DeviceArray, eps: builtins.float) -> DeviceArray: ...
 def _note_step(params: Sequence[DeviceArray], before: builtins.int) -> tuple[builtins.int, builtins.int, builtins.int, builtins.int, builtins.int, builtins.int]: ...
 def _overrides_on(on: builtins.bool | None = None) -> builtins.bool: ...
@@ -5003,12 +5004,13 @@ def any(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = F
     """
 @overload
 def any(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def arange(start: _Number = 0, end: _Number | None = None, step: _Number = 1, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Numbers from start up to, but not with, end; arange(end) starts at 0. int64 for ints, else the default dtype.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
-    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    made on its device, of the cpu in page-locked memory with pin_memory; the only layout is strided. Raises
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError, RuntimeError for
+    pin_memory of a CUDA device. Written into out, which must have the shape and decides dtype and device, where that is given:
     DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.arange(0, 1, 0.25)
@@ -5405,21 +5407,23 @@ def embedding(input: DeviceArray, weight: DeviceArray, padding_idx: _Int | None 
     DeviceArray([[3., 4.],
                  [1., 2.]], device='cpu', dtype=float32)
     """
-def empty(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def empty(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None, memory_format: _MemoryFormat | None = None) -> DeviceArray:
     """An array whose elements are undefined.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
-    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    made on its device, of the cpu in page-locked memory with pin_memory; the only layout is strided. Raises
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError, RuntimeError for
+    pin_memory of a CUDA device. Written into out, which must have the shape and decides dtype and device, where that is given:
     DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.empty(2, 3).shape
     (2, 3)
     """
-def empty_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def empty_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, memory_format: _MemoryFormat | None = None) -> DeviceArray:
     """An array whose elements are undefined, of the shape of input, and of its dtype and device unless others are given.
 
-    Raises MemoryError or OutOfMemoryError.
+    It has the strides of input where that is dense, unless memory_format names another order. Raises
+    MemoryError or OutOfMemoryError, RuntimeError for a memory_format of another number of dimensions.
 
     >>> dt.empty_like(dt.ones(2, 3)).shape
     (2, 3)
@@ -5495,12 +5499,13 @@ def expm1(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     >>> dt.expm1(dt.tensor([0.0, 1.0]))
     DeviceArray([0.0000, 1.7183], device='cpu', dtype=float32)
     """
-def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def eye(n: _Int, m: _Int | None = None, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """An (n, m) matrix with ones on the diagonal and zeros elsewhere.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
-    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    made on its device, of the cpu in page-locked memory with pin_memory; the only layout is strided. Raises
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError, RuntimeError for
+    pin_memory of a CUDA device. Written into out, which must have the shape and decides dtype and device, where that is given:
     DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.eye(2)
@@ -5580,23 +5585,25 @@ def frombuffer(buffer: Buffer, *, dtype: _DType | None, count: _Int = -1, offset
     >>> dt.frombuffer(bytearray(b"\\x01\\x02"), dtype=dt.uint8)
     DeviceArray([1, 2], device='cpu', dtype=uint8)
     """
-def full(size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def full(size: _Ints, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """An array of one number, or of the element of a 0-dimensional array on the device of the result. Its kind decides the
     dtype: bool, int64 or the default.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
-    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError. Raises DeviceMismatchError for an array on another device, TypeError for one with a gradient. Written into out, which must have the shape and decides dtype and device, where that is given:
+    made on its device, of the cpu in page-locked memory with pin_memory; the only layout is strided. Raises
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError, RuntimeError for
+    pin_memory of a CUDA device. Raises DeviceMismatchError for an array on another device, TypeError for one with a gradient. Written into out, which must have the shape and decides dtype and device, where that is given:
     DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.full((2, 2), 7)
     DeviceArray([[7, 7],
                  [7, 7]], device='cpu', dtype=int64)
     """
-def full_like(input: DeviceArray, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def full_like(input: DeviceArray, fill_value: _Operand, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, memory_format: _MemoryFormat | None = None) -> DeviceArray:
     """One number, or the element of a 0-dimensional array, of the shape of input, and of its dtype and device unless others are given.
 
-    Raises MemoryError or OutOfMemoryError.
+    It has the strides of input where that is dense, unless memory_format names another order. Raises
+    MemoryError or OutOfMemoryError, RuntimeError for a memory_format of another number of dimensions.
 
     >>> dt.full_like(dt.zeros(2), 0.5)
     DeviceArray([0.5000, 0.5000], device='cpu', dtype=float32)
@@ -5820,8 +5827,9 @@ def linspace(start: _Operand, end: _Operand, steps: builtins.int, *, dtype: _DTy
     """steps numbers from start to end, both included, evenly spaced.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
-    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError.
+    made on its device, of the cpu in page-locked memory with pin_memory; the only layout is strided. Raises
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError, RuntimeError for
+    pin_memory of a CUDA device.
 
     >>> dt.linspace(0, 1, 5)
     DeviceArray([0.0000, 0.2500, 0.5000, 0.7500, 1.0000], device='cpu',
@@ -6147,21 +6155,23 @@ def numel(input: DeviceArray) -> builtins.int:
     >>> dt.numel(dt.zeros(2, 3))
     6
     """
-def ones(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def ones(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """An array of ones.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
-    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    made on its device, of the cpu in page-locked memory with pin_memory; the only layout is strided. Raises
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError, RuntimeError for
+    pin_memory of a CUDA device. Written into out, which must have the shape and decides dtype and device, where that is given:
     DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.ones(2, dtype=dt.int32)
     DeviceArray([1, 1], device='cpu', dtype=int32)
     """
-def ones_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def ones_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, memory_format: _MemoryFormat | None = None) -> DeviceArray:
     """Ones of the shape of input, and of its dtype and device unless others are given.
 
-    Raises MemoryError or OutOfMemoryError.
+    It has the strides of input where that is dense, unless memory_format names another order. Raises
+    MemoryError or OutOfMemoryError, RuntimeError for a memory_format of another number of dimensions.
 
     >>> dt.ones_like(dt.tensor([1, 2]), dtype=dt.float64)
     DeviceArray([1., 1.], device='cpu', dtype=float64)
@@ -6205,7 +6215,7 @@ def prod(input: DeviceArray, dim: _Ints | None = None, keepdim: builtins.bool = 
     """
 @overload
 def prod(input: DeviceArray, axis: _Ints | None = None, keepdims: builtins.bool = False, *, dtype: _DType | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
-def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Numbers evenly distributed over [0, 1); floats.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
@@ -6215,7 +6225,7 @@ def rand(*size: _Ints, generator: Generator | None = None, dtype: _DType | None 
     >>> dt.rand(3)
     DeviceArray([0.3990, 0.8805, 0.7357], device='cpu', dtype=float32)
     """
-def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, memory_format: _MemoryFormat | None = None) -> DeviceArray:
     """Like rand, of the shape, dtype and device of input.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
@@ -6224,7 +6234,7 @@ def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: 
     >>> dt.rand_like(dt.zeros(2, 3)).shape
     (2, 3)
     """
-def randint(low: _Int, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def randint(low: _Int, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
@@ -6235,7 +6245,7 @@ def randint(low: _Int, high: _Int | None = None, size: _Ints | None = None, *, g
     >>> dt.randint(0, 10, (5,))
     DeviceArray([8, 6, 3, 0, 3], device='cpu', dtype=int64)
     """
-def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Numbers of the standard normal distribution; floats.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
@@ -6245,7 +6255,7 @@ def randn(*size: _Ints, generator: Generator | None = None, dtype: _DType | None
     >>> dt.randn(3)
     DeviceArray([ 0.9911, -0.9247, -0.6176], device='cpu', dtype=float32)
     """
-def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, memory_format: _MemoryFormat | None = None) -> DeviceArray:
     """Like randn, of the shape, dtype and device of input.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,
@@ -6254,7 +6264,7 @@ def randn_like(input: DeviceArray, *, generator: Generator | None = None, dtype:
     >>> dt.randn_like(dt.zeros(2, 3, dtype=dt.float64)).dtype
     devtensor.float64
     """
-def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def randperm(n: _Int, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """The integers from 0 to n - 1 in random order, int64 by default.
 
     Raises RuntimeError where dtype does not hold them all.
@@ -6613,7 +6623,7 @@ def tanh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     >>> dt.tanh(dt.tensor([0.0, 1.0]))
     DeviceArray([0.0000, 0.7616], device='cpu', dtype=float32)
     """
-def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False) -> DeviceArray:
     """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
@@ -6731,22 +6741,24 @@ def where(condition: DeviceArray) -> tuple[DeviceArray, ...]:
     """
 @overload
 def where(condition: DeviceArray, input: _Operand, other: _Operand, *, out: DeviceArray | None = None) -> DeviceArray: ...
-def zeros(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, out: DeviceArray | None = None) -> DeviceArray:
+def zeros(*size: _Ints, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """An array of zeros.
 
     dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array is
-    made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or
-    OutOfMemoryError. Written into out, which must have the shape and decides dtype and device, where that is given:
+    made on its device, of the cpu in page-locked memory with pin_memory; the only layout is strided. Raises
+    ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError, RuntimeError for
+    pin_memory of a CUDA device. Written into out, which must have the shape and decides dtype and device, where that is given:
     DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError.
 
     >>> dt.zeros(2, 3)
     DeviceArray([[0., 0., 0.],
                  [0., 0., 0.]], device='cpu', dtype=float32)
     """
-def zeros_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
+def zeros_like(input: DeviceArray, *, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, memory_format: _MemoryFormat | None = None) -> DeviceArray:
     """Zeros of the shape of input, and of its dtype and device unless others are given.
 
-    Raises MemoryError or OutOfMemoryError.
+    It has the strides of input where that is dense, unless memory_format names another order. Raises
+    MemoryError or OutOfMemoryError, RuntimeError for a memory_format of another number of dimensions.
 
     >>> dt.zeros_like(dt.tensor([1, 2]))
     DeviceArray([0, 0], device='cpu', dtype=int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+library = "devtensor"  # as they are shown; of `run --as-torch` torch
+
 
 class memory_format(str):
     """An order of elements in memory: contiguous_format, preserve_format, channels_last, channels_last_3d.
@@ -13,7 +15,7 @@ class memory_format(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"devtensor.{self}"
+        return f"{library}.{self}"
 
 
 contiguous_format: memory_format = memory_format("contiguous_format")
@@ -32,7 +34,7 @@ class layout(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"devtensor.{self}"
+        return f"{library}.{self}"
 
 
 strided: layout = layout("strided")

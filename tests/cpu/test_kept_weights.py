@@ -197,7 +197,7 @@ LIKE_TRIL |= {"sort", "stack", "take", "take_along_dim", "topk", "triu", "linspa
 def with_out() -> list[str]:
     found = []
     for name, function in vars(dt._C).items():
-        if "out=" in (getattr(function, "__text_signature__", None) or "") and hasattr(dt, name):
+        if " out=" in (getattr(function, "__text_signature__", None) or "") and hasattr(dt, name):
             found.append(name)
     return [name for name in found if name not in LIKE_TRIL]
 

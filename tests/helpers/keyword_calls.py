@@ -103,7 +103,7 @@ _CALLS: dict[str, list[Callable[[], dict[str, Any]]]] = {
     "poisson": [lambda: {"input": dt.tensor([0.3, 5.0, 9.0])}],
     "binomial": [lambda: {"count": dt.tensor([10.0, 20.0]), "prob": dt.tensor([0.3, 0.7])}],
     "qr svd": [lambda: {"input": numbers(4, 2), "A": numbers(4, 2)}],
-    "bernoulli multinomial": [lambda: {"input": dt.tensor([0.2, 0.3, 0.5]), "num_samples": 2}],
+    "bernoulli multinomial": [lambda: {"input": dt.tensor([0.2, 0.3, 0.5] * 20), "num_samples": 20}],
     "slice_scatter": [lambda: {"input": numbers(4, 4), "src": numbers(2, 4), "start": 0, "end": 2}],
     "searchsorted": [lambda: {"sorted_sequence": dt.tensor([1.0, 2.0, 3.0]), "input": dt.tensor([2.0, 1.0])}],
     "interpolate": [lambda: {"input": numbers(1, 2, 4, 4), "scale_factor": 1.7, "mode": "bilinear"}],
@@ -124,7 +124,10 @@ _CALLS: dict[str, list[Callable[[], dict[str, Any]]]] = {
     "scaled_dot_product_attention": [
         lambda: {"query": numbers(1, 4, 3, 2), "key": numbers(1, 2, 3, 2), "value": numbers(1, 2, 3, 2)}
     ],
-    "contiguous clone to is_contiguous": [lambda: {"input": numbers(1, 2, 3, 3)}],
+    "contiguous clone to is_contiguous empty_like full_like ones_like rand_like randint_like randn_like zeros_like": [
+        lambda: {"input": numbers(1, 2, 3, 3)}
+    ],
+    "empty": [lambda: {"size": (1, 2, 3, 3)}],
     "matrix_norm": [lambda: {"A": numbers(2, 3, 4), "input": numbers(2, 3, 4)}],
     "vector_norm": [lambda: {"x": numbers(2, 3), "input": numbers(2, 3)}],
     "instance_norm": [lambda: {"input": numbers(2, 3, 4)}],

@@ -97,6 +97,7 @@ def test_a_size_is_a_size(device: str) -> None:
     x = dt.ones(2, 3, device=device)
     for make in (dt.Tensor, dt.FloatTensor, dt.LongTensor):
         assert make(x.size()).shape == make(x.shape).shape == (2, 3)
+        assert make(x.size() + dt.Size([4])).shape == (2, 3, 4)
         assert make(x.size()[:0]).shape == () and make(dt.Size([2, 0])).shape == (2, 0)
         assert make((2, 3)).tolist() == make([2, 3]).tolist() == [2, 3]  # numbers
     assert dt.cuda.FloatTensor(x.size()).is_cuda and x.new(x.size()).device == x.device

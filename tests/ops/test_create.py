@@ -445,11 +445,50 @@ def test_numbers_of_the_host_in_a_list(device: str) -> None:
     assert dt.tensor([number, 2]).tolist() == [1.5, 2.0]
     assert dt.tensor([[dt.tensor(3)], [4]]).dtype is dt.int64
     wide = dt.tensor(1e300, dtype=dt.float64)  # which the default dtype would make infinite
-    with pytest.raises(TypeError, match="joined by devtensor.stack"):
-        dt.tensor([wide])
-    assert dt.tensor([wide], dtype=dt.float64).tolist() == [1e300]
+    assert dt.tensor([wide]).tolist() == dt.tensor([wide], dtype=dt.float64).tolist() == [1e300]
     loss = number.clone().requires_grad_() * 2
     assert dt.tensor([loss, 1]).tolist() == [3.0, 1.0] and not dt.tensor([loss]).requires_grad
+
+
+# In PyTorch's words; the expected values are what PyTorch 2.13 gives.
+NESTED: list[tuple[str, str, list[Any]]] = [
+    ("[[ones(1)], [zeros(1)]]", "float32", [[1.0], [0.0]]),
+    ("[ones(1), ones(1)]", "float32", [1.0, 1.0]),
+    ("[ones(1, 1), tensor(2)]", "float32", [1.0, 2.0]),
+    ("[2, ones(1)]", "float32", [2.0, 1.0]),
+    ("[ones(1, dtype=float64), 2]", "float64", [1.0, 2.0]),
+    ("[ones((), dtype=float16), 2.0]", "float32", [1.0, 2.0]),
+    ("[ones(1, dtype=float16), ones(1, dtype=int32)]", "float16", [1.0, 1.0]),
+    ("[ones((), dtype=int32), True]", "int32", [1, 1]),
+    ("[ones((), dtype=int32), ones((), dtype=int8)]", "int32", [1, 1]),
+    ("[[2, 3], ones(2)]", "float32", [[2.0, 3.0], [1.0, 1.0]]),
+    ("[[[2, 3]], ones(1, 2)]", "float32", [[[2.0, 3.0]], [[1.0, 1.0]]]),
+    ("[ones(2), ones(2)]", "TypeError", []),
+    ("[[2, 3], ones(3)]", "ValueError", []),
+    ("[ones(1), [2]]", "ValueError", []),
+]
+
+
+@pytest.mark.parametrize("text, dtype, wanted", NESTED, ids=[row[0] for row in NESTED])
+def test_arrays_of_one_element_in_lists(text: str, dtype: str, wanted: list[Any]) -> None:
+    for make in (dt.tensor, dt.as_tensor):
+        given = eval(text, {name: getattr(dt, name) for name in dt.__all__})
+        if dtype.endswith("Error"):
+            with pytest.raises({"TypeError": TypeError, "ValueError": ValueError}[dtype]):
+                make(given)
+        else:
+            assert ((made := make(given)).dtype.name, made.tolist()) == (dtype, wanted)
+
+
+def test_arrays_of_one_element_in_lists_are_what_pytorch_makes() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    for text, dtype, wanted in NESTED:
+        given = eval(text, vars(torch))
+        if dtype.endswith("Error"):
+            with pytest.raises((TypeError, ValueError)):
+                torch.tensor(given)
+        else:
+            assert (str(torch.tensor(given).dtype), torch.tensor(given).tolist()) == (f"torch.{dtype}", wanted), text
 
 
 # Each way in which a number of Python becomes an element of an array of the dtype.

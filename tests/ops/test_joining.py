@@ -242,15 +242,50 @@ def test_an_array_object_gets_another_shape(device: str) -> None:
     assert dt.arange(6).resize_(2, 2).tolist() == [[0, 1], [2, 3]]
 
 
-def test_an_array_that_gradients_flow_to_keeps_its_shape() -> None:
+def test_gradients_flow_through_another_shape(device: str) -> None:
+    for shape, name, arguments, wanted in EXCHANGED:
+        if name == "resize_":
+            continue
+        leaf = dt.ones(shape, device=device, requires_grad=True)
+        x = leaf * 2
+        x.retain_grad()
+        other, weights = x * 1, dt.arange(float(np.prod(shape)), device=device).reshape(wanted)
+        assert getattr(x, name)(*arguments) is x and x.shape == wanted and not x.is_leaf, name
+        (x * weights).sum().backward(retain_graph=True)
+        back = dt.ones(shape, device=device).mul_(0)
+        turned = back.detach()
+        getattr(turned, name)(*arguments).copy_(weights)
+        assert leaf.grad is not None and leaf.grad.tolist() == (back * 2).tolist(), name
+        assert x.grad is not None and x.grad.tolist() == weights.tolist(), name
+        leaf.grad = None
+        other.sum().backward()  # what was made of it before
+        assert leaf.grad.tolist() == dt.full(shape, 2.0).tolist(), name
+
+
+def test_writes_after_another_shape(device: str) -> None:
+    leaf = dt.ones(2, 3, device=device, requires_grad=True)
+    x = leaf * 2
+    row = x[0]
+    x.transpose_(0, 1)
+    x[0] *= 5  # a column of what row is the first row of
+    row.unsqueeze_(0)
+    assert row.shape == (1, 3) and row.tolist() == [[10.0, 2.0, 2.0]]
+    (row.sum() + x.sum()).backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [[20.0, 4.0, 4.0], [10.0, 2.0, 2.0]]
+
+
+def test_leaves_and_what_is_not_recorded_keep_their_shape() -> None:
     leaf = dt.ones(2, 3, requires_grad=True)
-    for x in (leaf, leaf * 2):
-        for _, name, arguments, _ in EXCHANGED:
-            with pytest.raises(
-                dt.GradientError, match="gradients flow to this array, so that it keeps its shape: use x ="
-            ):
+    for shape, name, arguments, _ in EXCHANGED:
+        own = dt.ones(shape, requires_grad=True)
+        for x, text in ((own, "a leaf Variable that"), (own.detach().requires_grad_()[:], "a view of a leaf")):
+            words = text if name != "resize_" else "gradients flow to this array, so that it keeps its shape: use x ="
+            with pytest.raises(dt.GradientError, match=words):
                 getattr(x, name)(*arguments)
-        assert x.shape == (2, 3)
+            assert x.shape == shape
+    x = leaf * 2
+    with dt.no_grad(), pytest.raises(dt.GradientError, match="so that it keeps its shape: use x = x.t"):
+        x.t_()
 
 
 def test_a_detached_array_gets_another_shape(device: str) -> None:

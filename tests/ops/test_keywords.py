@@ -30,7 +30,7 @@ def shown(value: Any) -> Any:
     """What tells one answer from another."""
     if isinstance(value, dt.DeviceArray):
         facts = tuple(value.shape), value.stride(), value.dtype, str(value.device), value.requires_grad
-        return (*facts, bits_of(value.detach()).tobytes())
+        return (*facts, value.is_pinned(), bits_of(value.detach()).tobytes())
     if isinstance(value, dict):
         return [(key, shown(one)) for key, one in value.items()]
     if isinstance(value, tuple | list):

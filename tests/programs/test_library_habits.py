@@ -279,6 +279,54 @@ except TypeError:
 """
 
 
+NAMES = """
+import torch
+from torch.optim.lr_scheduler import LRScheduler, StepLR, _LRScheduler
+from torch.optim.optimizer import Optimizer, required
+
+assert str(torch.float32) == repr(torch.float32) == f"{torch.ones(1).dtype}" == "torch.float32"
+assert (repr(torch.strided), repr(torch.channels_last)) == ("torch.strided", "torch.channels_last")
+assert getattr(torch, str(torch.int64).split(".")[1]) is torch.int64
+assert repr(required) == "<required parameter>"
+
+
+class Constant(_LRScheduler):
+    def get_lr(self):
+        return list(self.base_lrs)
+
+
+class Old(Optimizer):
+    def __init__(self, params, lr=required):
+        super().__init__(params, dict(lr=lr))
+
+
+p = torch.nn.Parameter(torch.ones(2))
+assert isinstance(Constant(Old([p], lr=0.1)), LRScheduler)
+try:
+    Old([p])
+except ValueError as error:
+    assert "didn't specify a value of required optimization parameter lr" in str(error)
+else:
+    raise AssertionError
+try:
+    torch.linalg.cholesky(-torch.eye(2))
+except torch._C._LinAlgError as error:
+    assert isinstance(error, torch.linalg.LinAlgError)
+print("done")
+"""
+
+
+def test_names_of_older_programs(tmp_path: Path) -> None:
+    (tmp_path / "names.py").write_text(NAMES)
+    words = [sys.executable, "-m", "devtensor", "run", "--as-torch", str(tmp_path / "names.py")]
+    ran = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": python_path()})
+    assert ran.stdout == "done\n", ran.stderr
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    del torch
+    ran = subprocess.run([sys.executable, str(tmp_path / "names.py")], capture_output=True, text=True)
+    assert ran.stdout == "done\n", ran.stderr
+
+
 def test_the_version_that_programs_compare(tmp_path: Path) -> None:
     done = run(tmp_path, VERSIONS)
     assert (done.returncode, done.stderr) == (0, "")

@@ -268,6 +268,8 @@ dt_status dt_record_close(dt_recording *r, dt_status rc, const void *params, siz
                           dt_error *err) DT_MUST_CHECK;
 /* Refuses a write to a leaf that wants a gradient, or to a result of an op on arrays that do. */
 dt_status dt_grad_check_write(const char *op, const dt_array *target, dt_error *err) DT_MUST_CHECK;
+/* Refuses a leaf that wants a gradient, or a view of one. */
+dt_status dt_grad_check_leaf(const char *op, const dt_array *target, dt_error *err) DT_MUST_CHECK;
 /* Refuses a write in place that would be recorded, where the history of others than target would be wrong. */
 dt_status dt_grad_check_in_place(const char *op, const dt_array *target, dt_error *err) DT_MUST_CHECK;
 

@@ -36,8 +36,8 @@ is_view_of_leaf(const dt_array *x)
     return node != NULL && node != x->node && (node->flags & DT_NODE_WANTS);
 }
 
-static dt_status
-check_leaf(const char *op, const dt_array *target, dt_error *err)
+dt_status
+dt_grad_check_leaf(const char *op, const dt_array *target, dt_error *err)
 {
     if (is_wanting_leaf(target)) {
         return dt_fail_grad_leaf(op, target, err);
@@ -48,7 +48,7 @@ check_leaf(const char *op, const dt_array *target, dt_error *err)
 dt_status
 dt_grad_check_in_place(const char *op, const dt_array *target, dt_error *err)
 {
-    DT_TRY(check_leaf(op, target, err));
+    DT_TRY(dt_grad_check_leaf(op, target, err));
     return dt_is_shared(target) ? dt_fail_grad_shared(op, target, err) : DT_OK;
 }
 
@@ -94,7 +94,7 @@ check_target(dt_recording *r, dt_array *out, dt_error *err)
     if (!r->in_place) {
         return dt_fail_grad_out(r->op, out, err);
     }
-    DT_TRY(check_leaf(r->op, out, err));
+    DT_TRY(dt_grad_check_leaf(r->op, out, err));
     r->shared = dt_is_shared(out);
     return r->shared ? dt_check_history(r->op, out, err) : DT_OK;
 }

@@ -134,7 +134,7 @@ py_parse_plain(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ss
             return -1;
         }
     }
-    return DT_UNLIKELY(py_follows) ? py_follow(out, method) : 0;
+    return DT_UNLIKELY(py_as_torch) ? py_follow(out, method) : 0;
 }
 
 int
@@ -436,7 +436,36 @@ int
 py_arg_grad(const py_args *a, int i)
 {
     bool wanted;
-    return py_arg_bool(a, i, &wanted);
+    PyObject *pinned = a->v[i + 1], *layout = a->v[i + 2];
+    if (py_arg_bool(a, i, &wanted) < 0 || (py_given(pinned) && py_arg_bool(a, i + 1, &wanted) < 0)) {
+        return -1;
+    }
+    const bool strided =
+        !py_given(layout) || (PyUnicode_Check(layout) && PyUnicode_CompareWithASCIIString(layout, "strided") == 0);
+    return strided ? 0 : py_arg_wrong(a, i + 2, "devtensor.strided, the only layout");
+}
+
+PyObject *
+py_created_so(const py_args *a, int i, PyObject *result)
+{
+    bool wanted = false, pinned = false;
+    if (result == NULL || py_arg_bool(a, i, &wanted) < 0 ||
+        (py_given(a->v[i + 1]) && py_arg_bool(a, i + 1, &pinned) < 0)) {
+        Py_XDECREF(result);
+        return NULL;
+    }
+    if (pinned) { /* result is nobody's yet: it gets other memory */
+        dt_error err;
+        dt_status status;
+        dt_array copy = DT_ARRAY_EMPTY, *x = py_array_of(result);
+        PY_CALL(true, status, dt_pin(x, &copy, &err));
+        if (status != DT_OK) {
+            return py_fail_args(a, result, &err);
+        }
+        dt_array_clear(x);
+        *x = copy;
+    }
+    return wanted ? py_want_grad(result) : result;
 }
 
 /* ---------------------------------------------------------------- lists of ints */

@@ -124,7 +124,7 @@ py__check_devices(PY_PARAMS)
     if (parse(&a, &o) < 0) {
         return NULL;
     }
-    if (DT_UNLIKELY(py_follows) && py_follows_in(o.op)) {
+    if (DT_UNLIKELY(py_as_torch) && py_follows_in(o.op)) {
         int n = 0;
         for (int i = 0; i < o.n; i++) { /* numbers follow in the ops that this one is made of */
             const dt_array *x = o.in[i].array;

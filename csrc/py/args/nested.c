@@ -6,8 +6,7 @@ typedef struct {
     int ndim;
     int64_t shape[DT_MAX_NDIM];
     int64_t at[DT_MAX_NDIM]; /* where the walk is, for messages */
-    dt_category kind;        /* the highest so far */
-    bool given;              /* the caller names the dtype */
+    bool given, any;         /* the caller names the dtype; something was seen that has one */
     dt_dtype dtype;
     char *data; /* the next element */
 } nest;
@@ -107,7 +106,7 @@ store(nest *n, const dt_scalar *value)
     return 0;
 }
 
-/* A number, or an array of the host without dimensions, of a dtype that the result has too. No gradient flows. */
+/* A number, or an array of the host of one element. No gradient flows. */
 static int
 scalar_of(const nest *n, PyObject *object, dt_scalar *value)
 {
@@ -115,9 +114,7 @@ scalar_of(const nest *n, PyObject *object, dt_scalar *value)
         return py_scalar(object, value);
     }
     const dt_array *x = py_array_of(object);
-    const bool kept =
-        n->given || x->dtype == DT_INT64 || x->dtype == DT_BOOL || x->dtype == (uint8_t)dt_default_dtype();
-    if (x->ndim != 0 || dt_array_device(x).type != DT_CPU || !kept) {
+    if (dt_array_numel(x) != 1 || dt_array_device(x).type != DT_CPU) {
         return 0;
     }
     dt_error err;
@@ -137,15 +134,32 @@ visit_leaf(nest *n, int depth, PyObject *object)
     if (n->data != NULL) {
         return store(n, &value);
     }
-    n->kind = value.kind > n->kind ? value.kind : n->kind;
+    const dt_dtype dtype = py_is_array(object)              ? (dt_dtype)py_array_of(object)->dtype
+                           : value.kind == DT_CATEGORY_BOOL ? DT_BOOL
+                           : value.kind == DT_CATEGORY_INT  ? DT_INT64
+                                                            : dt_default_dtype();
+    if (!n->given) {
+        n->dtype = n->any ? dt_promote(n->dtype, dtype) : dtype;
+        n->any = true;
+    }
     return 0;
 }
 
-/* Without data: checks the lengths and finds the kind. With data: stores the numbers. */
+/* Whether object is an array of the host that stands where others have a sequence. */
+static bool
+is_row(PyObject *object)
+{
+    return py_is_array(object) && py_array_of(object)->ndim > 0 && dt_array_device(py_array_of(object)).type == DT_CPU;
+}
+
+/* Without data: checks the lengths and finds the dtype. With data: stores the numbers. */
 static int
 visit(nest *n, int depth, PyObject *object)
 {
     PyObject *sequence = as_sequence(object);
+    if (sequence == NULL && !PyErr_Occurred() && depth < n->ndim && is_row(object)) {
+        sequence = PySequence_Tuple(object);
+    }
     if (sequence == NULL) {
         return PyErr_Occurred() ? -1 : visit_leaf(n, depth, object);
     }
@@ -176,7 +190,7 @@ visit(nest *n, int depth, PyObject *object)
 PyObject *
 py_array_from_nested(py_state *state, const char *action, PyObject *object, int dtype)
 {
-    nest n = {.action = action, .kind = DT_CATEGORY_BOOL, .given = dtype >= 0};
+    nest n = {.action = action, .given = dtype >= 0};
     if (find_shape(&n, object) < 0 || visit(&n, 0, object) < 0) {
         return NULL;
     }
@@ -184,11 +198,7 @@ py_array_from_nested(py_state *state, const char *action, PyObject *object, int 
     for (int d = 0; d < n.ndim; d++) {
         empty = empty || n.shape[d] == 0;
     }
-    n.dtype = dtype >= 0                   ? (dt_dtype)dtype
-              : empty                      ? dt_default_dtype()
-              : n.kind == DT_CATEGORY_BOOL ? DT_BOOL
-              : n.kind == DT_CATEGORY_INT  ? DT_INT64
-                                           : dt_default_dtype();
+    n.dtype = n.given ? (dt_dtype)dtype : empty ? dt_default_dtype() : n.dtype;
     PyObject *result = py_array_new(state->array_type, action);
     if (result == NULL) {
         return NULL;

@@ -107,6 +107,21 @@ change_node(PyObject *self, const dt_array *x)
     return 0;
 }
 
+/* self has what value has, with this node, which it takes over. */
+static void
+take(PyObject *self, PyObject *value, dt_node *node)
+{
+    dt_array *x = py_array_of(self), new, old = *x;
+    dt_array_copy_handle(py_array_of(value), &new);
+    new.node = node;
+    *x = new;
+    dt_array_clear(&old);
+    py_array *object = (py_array *)self;
+    py_step *before = object->step;
+    object->step = py_step_retain(((py_array *)value)->step);
+    py_step_release(before);
+}
+
 int
 py_set_data(PyObject *self, PyObject *value)
 {
@@ -122,15 +137,31 @@ py_set_data(PyObject *self, PyObject *value)
     if (change_node(self, py_array_of(value)) < 0) {
         return -1;
     }
-    dt_array *x = py_array_of(self), new, old = *x;
-    dt_array_copy_handle(py_array_of(value), &new);
-    new.node = old.node;
-    old.node = NULL;
-    *x = new;
-    dt_array_clear(&old);
-    py_array *object = (py_array *)self;
-    py_step *before = object->step;
-    object->step = py_step_retain(((py_array *)value)->step);
-    py_step_release(before);
+    dt_node *node = py_array_of(self)->node;
+    py_array_of(self)->node = NULL;
+    take(self, value, node);
     return 0;
+}
+
+PyObject *
+py__become(PY_PARAMS)
+{
+    PY_PARSE(_become)
+    a.op = PyUnicode_Check(a.v[0]) ? PyUnicode_AsUTF8(a.v[0]) : NULL;
+    if (a.op == NULL || py_arg_array(&a, 1) == NULL || py_arg_array(&a, 2) == NULL) {
+        return NULL;
+    }
+    PyObject *input = a.v[1], *view = a.v[2];
+    dt_error err;
+    if (dt_grad_check_leaf(a.op, py_array_of(input), &err) != DT_OK) {
+        return py_raise_args(&a, &err);
+    }
+    py_wait_for_readers(input);
+    dt_node *before = py_node_of(input), *node = py_node_of(view);
+    const py_grad_state *kept = before == NULL ? NULL : before->owner;
+    if (kept != NULL && kept->retains && node != NULL && py_grad_retain(node) < 0) {
+        return NULL;
+    }
+    take(input, view, dt_node_retain(node));
+    return Py_NewRef(input);
 }

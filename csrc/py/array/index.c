@@ -165,7 +165,7 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
     s->masked = false;
     s->view.storage = NULL;
     s->index = PyLong_CheckExact(index) ? Py_NewRef(index) : py_index_without_lists(self, op, index);
-    if (DT_UNLIKELY(py_follows)) {
+    if (DT_UNLIKELY(py_as_torch)) {
         s->index = py_followed_index(self, s->index);
     }
     if (s->index == NULL) {
@@ -456,7 +456,7 @@ static int
 setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     static const writer w = {"setitem", true};
-    PyObject *follower = DT_UNLIKELY(py_follows && value != NULL)
+    PyObject *follower = DT_UNLIKELY(py_as_torch && value != NULL)
                              ? py_followed_value(self, value, !has_places(self, index))
                              : Py_XNewRef(value);
     const int rc = follower == NULL && value != NULL ? -1 : ass_subscript(self, &w, index, follower);

@@ -1,5 +1,5 @@
 /* memory_format.c: the order of the elements in memory: contiguous, clone, to(memory_format=). */
-#include "../py.h"
+#include "format.h"
 
 static const struct {
     const char *name;
@@ -140,6 +140,56 @@ py_in_format(PyObject *x, const char *op, py_format format)
         result = py_finish(result, status, &err, &x, 1);
     }
     Py_DECREF(x);
+    return result;
+}
+
+int
+py_check_format(const py_args *a, const dt_array *x, py_format format)
+{
+    return check_rank(a->op, x, format) < 0 ? py_explain_args(a, 0) : 0;
+}
+
+dt_status
+py_empty_in(const char *op, const dt_array *x, py_format format, dt_device device, dt_dtype dtype, dt_array *out,
+            dt_error *err)
+{
+    if (format == PY_PRESERVE) {
+        return dt_empty_like(x, device, dtype, out, err);
+    }
+    if (format == PY_ROW_MAJOR) {
+        return dt_empty(device, dtype, x->ndim, x->shape, out, err);
+    }
+    int64_t shape[DT_MAX_NDIM] = {x->shape[0]};
+    for (int d = 2; d < x->ndim; d++) {
+        shape[d - 1] = x->shape[d];
+    }
+    shape[x->ndim - 1] = x->shape[1];
+    dt_array dense = DT_ARRAY_EMPTY;
+    dt_status rc = dt_empty(device, dtype, x->ndim, shape, &dense, err);
+    rc = rc == DT_OK ? channels_second(op, &dense, out, err) : rc;
+    dt_array_clear(&dense);
+    return rc;
+}
+
+PyObject *
+py_in_order_of(const char *op, PyObject *made, const dt_array *x, py_format format)
+{
+    const bool plain = format == PY_PRESERVE && (dt_array_is_contiguous(x) || !dt_array_is_dense(x));
+    if (made == NULL || plain || format == PY_ROW_MAJOR) {
+        return made;
+    }
+    const dt_array *from = py_array_of(made);
+    PyObject *result = py_array_new(Py_TYPE(made), op);
+    if (result != NULL) {
+        dt_error err;
+        dt_array *out = py_array_of(result);
+        dt_status status = py_empty_in(op, x, format, dt_array_device(from), (dt_dtype)from->dtype, out, &err);
+        if (status == DT_OK) {
+            PY_CALL(py_is_large(out), status, dt_copy_into(op, out, "src", from, false, false, &err));
+        }
+        result = py_finish(result, status, &err, NULL, 0);
+    }
+    Py_DECREF(made);
     return result;
 }
 

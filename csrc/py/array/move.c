@@ -1,5 +1,5 @@
 /* move.c: what changes device or dtype, or writes values: to, cuda, float, copy_, fill_. */
-#include "../py.h"
+#include "format.h"
 #include "../subclass.h"
 
 /* Says, once a line, why a copy from or to this array of the host cannot be asynchronous. bus: the dtype that moves. */

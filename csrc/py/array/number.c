@@ -21,7 +21,7 @@ PyObject *
 py_binary_object(dt_binary_op op, const char *name, PyObject *a, PyObject *b)
 {
     PY_ASK_OPERATOR(name, a, b)
-    if (DT_UNLIKELY(py_follows)) {
+    if (DT_UNLIKELY(py_as_torch)) {
         PyObject *result = with_followers(op, name, a, b);
         if (result != NULL || PyErr_Occurred()) {
             return result;
@@ -68,7 +68,7 @@ in_place(dt_binary_op op, const char *name, PyObject *self, PyObject *other)
         PyOS_snprintf(method, sizeof(method), "%s_", name);
         return py_ask("method", method, self, other);
     }
-    if (DT_UNLIKELY(py_follows)) {
+    if (DT_UNLIKELY(py_as_torch)) {
         PyObject *follower = py_followed(other, self);
         if (follower != other) {
             PyObject *result = follower == NULL ? NULL : in_place(op, name, self, follower);

@@ -581,6 +581,7 @@ PyGetSetDef py_grad_getset[] = {
 };
 
 PyMethodDef py_grad_functions[] = {
+    PY_HIDDEN(_become, "input itself as its view: of that shape, with its gradient."),
     PY_HIDDEN(_note_step, "Which gradients a step has used."),
     PY_HIDDEN(_gradients_as_used, "How many gradients are those that a step has used."),
     PY_HIDDEN(_set_grad_enabled, "Turns recording on or off in this thread; gives what it was."),

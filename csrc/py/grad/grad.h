@@ -35,6 +35,7 @@ int py_node_refresh(PyObject *array);
 /* Until no op reads the array (data.c). */
 void py_wait_for_readers(PyObject *array);
 PyObject *py_grad_fn(PyObject *self, void *closure);
+PyObject *py__become(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames); /* data.c */
 /* A new DeviceArray that takes grad over, or NULL with an exception. */
 PyObject *py_grad_array(py_state *state, dt_array *grad);
 dt_status py_grad_accumulate(dt_node *leaf, dt_array *grad, bool create_graph, dt_error *err);

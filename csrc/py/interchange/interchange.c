@@ -298,7 +298,7 @@ host_array(const py_args *a, PyObject *object, int dtype, bool *shared)
     return wrapped;
 }
 
-/* data, dtype, device, requires_grad */
+/* data, dtype, device, requires_grad; of tensor pin_memory */
 static PyObject *
 call_array(const py_args *a, bool copy)
 {

@@ -1,20 +1,21 @@
 /* create.c: arrays made directly on their device. */
+#include "../array/format.h"
 #include "../grad/grad.h"
 
-/* dtype=, device=, requires_grad= at parameters i, i + 1, i + 2. */
+/* dtype=, device=, requires_grad=, pin_memory=, layout= from parameter i on. */
 static int
 parse_options(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
 {
     return py_arg_dtype(a, i, dtype) < 0 || py_arg_device(a, i + 1, device) < 0 || py_arg_grad(a, i + 2) < 0 ? -1 : 0;
 }
 
-/* Further out=, at i + 3, which decides what is not given. */
+/* Further out=, at i + 5, which decides what is not given. */
 static int
 parse_options_and_out(const py_args *a, int i, dt_dtype *dtype, dt_device *device)
 {
-    return py_begin_out(a, i + 3, dtype, device) < 0 || parse_options(a, i, dtype, device) < 0
+    return py_begin_out(a, i + 5, dtype, device) < 0 || parse_options(a, i, dtype, device) < 0
                ? -1
-               : py_check_out_dtype(a, i + 3, *dtype);
+               : py_check_out_dtype(a, i + 5, *dtype);
 }
 
 /* value NULL: undefined contents; grad: the parameter requires_grad */
@@ -31,7 +32,7 @@ make_array(const py_args *a, int grad, dt_device device, dt_dtype dtype, int n, 
                             : dt_full(a->op, device, dtype, n, shape, value, out, &err));
 }
 
-/* size, dtype, device, requires_grad, out */
+/* size, dtype, device, requires_grad, pin_memory, layout, out */
 static PyObject *
 call_sized(const py_args *a, const dt_scalar *value)
 {
@@ -42,14 +43,39 @@ call_sized(const py_args *a, const dt_scalar *value)
     if (py_arg_sizes(a, &n, shape) < 0 || parse_options_and_out(a, 1, &dtype, &device) < 0) {
         return NULL;
     }
-    return py_into_out(a, 4, make_array(a, 3, device, dtype, n, shape, value));
+    return py_into_out(a, 6, make_array(a, 3, device, dtype, n, shape, value));
+}
+
+/* The same of empty, in another order of memory. */
+static PyObject *
+call_empty_in(const py_args *a, py_format format)
+{
+    int n;
+    dt_array like = DT_ARRAY_EMPTY;
+    dt_dtype dtype = dt_default_dtype();
+    dt_device device = dt_default_device();
+    if (py_arg_sizes(a, &n, like.shape) < 0 || parse_options(a, 1, &dtype, &device) < 0) {
+        return NULL;
+    }
+    like.ndim = (uint8_t)n;
+    if (py_check_format(a, &like, format) < 0) {
+        return NULL;
+    }
+    PY_CREATE(a, 3, py_array_new(a->type, a->op), true, py_empty_in(a->op, &like, format, device, dtype, out, &err));
 }
 
 static PyObject *
 py_empty(PY_PARAMS)
 {
     PY_PARSE(empty)
-    return call_sized(&a, NULL);
+    py_format format = PY_ROW_MAJOR;
+    if (py_arg_format(&a, 7, &format) < 0) {
+        return NULL;
+    }
+    if (format == PY_PRESERVE) {
+        return py_refuse_args(&a, DT_EVALUE, "invalid-argument", "empty(): unsupported memory format Preserve");
+    }
+    return format == PY_ROW_MAJOR || py_given(a.v[6]) ? call_sized(&a, NULL) : call_empty_in(&a, format);
 }
 
 static PyObject *
@@ -127,12 +153,13 @@ py_full(PY_PARAMS)
     if (parse_options_and_out(&a, 2, &dtype, &device) < 0) {
         return NULL;
     }
-    return py_into_out(&a, 5, make_full(&a, 4, device, dtype, n, shape, array, &value));
+    return py_into_out(&a, 7, make_full(&a, 4, device, dtype, n, shape, array, &value));
 }
 
 /* ---------------------------------------------------------------- like another array */
 
-/* input, [value,] dtype, device, requires_grad: strides like those of input where it is dense */
+/* input, [value,] dtype, device, requires_grad, pin_memory, layout, memory_format: strides like those of input where it
+ * is dense, unless another order is named */
 static PyObject *
 call_like(const py_args *a, int options, const dt_array *array, const dt_scalar *value)
 {
@@ -142,13 +169,18 @@ call_like(const py_args *a, int options, const dt_array *array, const dt_scalar 
     }
     dt_dtype dtype = (dt_dtype)x->dtype;
     dt_device device = dt_array_device(x);
-    PyObject *result = parse_options(a, options, &dtype, &device) < 0 ? NULL : py_array_new(a->type, a->op);
+    py_format format = PY_PRESERVE;
+    if (parse_options(a, options, &dtype, &device) < 0 || py_arg_format(a, options + 5, &format) < 0 ||
+        py_check_format(a, x, format) < 0) {
+        return NULL;
+    }
+    PyObject *result = py_array_new(a->type, a->op);
     if (result == NULL) {
         return NULL;
     }
     dt_error err;
     dt_array *out = py_array_of(result);
-    dt_status status = dt_empty_like(x, device, dtype, out, &err);
+    dt_status status = py_empty_in(a->op, x, format, device, dtype, out, &err);
     if (array != NULL) {
         status = filled(a, status, out, array, &err);
     } else if (status == DT_OK && value != NULL) {
@@ -189,7 +221,7 @@ py_full_like(PY_PARAMS)
     return parse_fill(&a, 1, &array, &value) < 0 ? NULL : call_like(&a, 2, array, &value);
 }
 
-/* x.new_*: another shape, the dtype and device of x. input, size, dtype, device, requires_grad */
+/* x.new_*: another shape, the dtype and device of x. input, size, dtype, device, requires_grad, ... */
 static PyObject *
 call_new(const py_args *a, const dt_scalar *value)
 {
@@ -280,7 +312,7 @@ py_arange(PY_PARAMS)
         PyErr_SetString(PyExc_TypeError, "arange() missing required argument: 'end'");
         return NULL;
     }
-    return py_into_out(&a, 6, call_arange(&a));
+    return py_into_out(&a, 8, call_arange(&a));
 }
 
 static PyObject *
@@ -320,7 +352,7 @@ py_eye(PY_PARAMS)
 {
     PY_PARSE(eye)
     py_none_is_default(&a, 1);
-    return py_into_out(&a, 5, call_eye(&a));
+    return py_into_out(&a, 7, call_eye(&a));
 }
 
 static PyObject *
@@ -353,14 +385,17 @@ py_triu(PY_PARAMS)
 #define WHERE                                                                                                          \
     "dtype and device default to those that set_default_dtype and set_default_device chose (float32, cpu); the array " \
     "is\n"                                                                                                             \
-    "made on its device. Raises ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or\n"      \
-    "OutOfMemoryError."
+    "made on its device, of the cpu in page-locked memory with pin_memory; the only layout is strided. Raises\n"       \
+    "ShapeMismatchError for a size below 0, DeviceNotAvailableError, MemoryError or OutOfMemoryError, RuntimeError "   \
+    "for\npin_memory of a CUDA device."
 #define INTO                                                                                                           \
     " Written into out, which must have the shape and decides dtype and device, where that is given:\n"                \
     "DeviceMismatchError, DTypeMismatchError where others are named, ShapeMismatchError."
 #define LIKE                                                                                                           \
-    "of the shape of input, and of its dtype and device unless others are given.\n\nRaises MemoryError or "            \
-    "OutOfMemoryError."
+    "of the shape of input, and of its dtype and device unless others are given.\n\nIt has the strides of input "      \
+    "where "                                                                                                           \
+    "that is dense, unless memory_format names another order. Raises\nMemoryError or OutOfMemoryError, RuntimeError "  \
+    "for a memory_format of another number of dimensions."
 #define NEW                                                                                                            \
     "of the given size, and of the dtype and device of self unless others are given.\n\nRaises MemoryError or "        \
     "OutOfMemoryError."

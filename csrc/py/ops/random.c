@@ -1,5 +1,5 @@
 /* random.c: random arrays and the generators they draw from. */
-#include "../py.h"
+#include "../array/format.h"
 
 #include <unistd.h>
 
@@ -192,7 +192,7 @@ py_initial_seed(PY_PARAMS)
 
 /* ---------------------------------------------------------------- arrays */
 
-/* generator, dtype, device, requires_grad at parameters i to i + 3 */
+/* generator, dtype, device, requires_grad, pin_memory, layout from parameter i on; py_created does what they ask for */
 static PyObject *
 draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_device device,
      const dt_random_params *params)
@@ -206,20 +206,20 @@ draw(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, dt_de
     for (int d = 0; d < n; d++) {
         largest = shape[d] > largest ? shape[d] : largest;
     }
-    PY_CREATE(a, i + 3, py_array_new(a->type, a->op), largest > 1000,
+    PY_RETURN(a, py_array_new(a->type, a->op), largest > 1000,
               dt_random(a->op, generator, device, dtype, n, shape, *params, out, &err));
 }
 
-/* Further out=, at i + 4, which decides what is not given. */
+/* Further out=, at i + 6, which decides what is not given. */
 static PyObject *
 draw_into(const py_args *a, int i, int n, const int64_t *shape, dt_dtype dtype, const dt_random_params *params)
 {
     dt_device device = dt_default_device();
-    if (py_begin_out(a, i + 4, &dtype, &device) < 0 || py_arg_dtype(a, i + 1, &dtype) < 0 ||
-        py_check_out_dtype(a, i + 4, dtype) < 0) {
+    if (py_begin_out(a, i + 6, &dtype, &device) < 0 || py_arg_dtype(a, i + 1, &dtype) < 0 ||
+        py_check_out_dtype(a, i + 6, dtype) < 0) {
         return NULL;
     }
-    return py_into_out(a, i + 4, draw(a, i, n, shape, dtype, device, params));
+    return py_into_out(a, i + 6, py_created(a, i + 3, draw(a, i, n, shape, dtype, device, params)));
 }
 
 static PyObject *
@@ -237,7 +237,12 @@ static PyObject *
 call_like(const py_args *a, const dt_random_params *params)
 {
     const dt_array *x = py_arg_array(a, 0);
-    return x == NULL ? NULL : draw(a, 1, x->ndim, x->shape, (dt_dtype)x->dtype, dt_array_device(x), params);
+    py_format format = PY_PRESERVE;
+    if (x == NULL || py_arg_format(a, 7, &format) < 0 || py_check_format(a, x, format) < 0) {
+        return NULL;
+    }
+    PyObject *drawn = draw(a, 1, x->ndim, x->shape, (dt_dtype)x->dtype, dt_array_device(x), params);
+    return py_created(a, 4, py_in_order_of(a->op, drawn, x, format));
 }
 
 static const dt_random_params uniform = {.kind = DT_RANDOM_UNIFORM, .a = 0, .b = 1};

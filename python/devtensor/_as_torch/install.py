@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import devtensor
-from devtensor import _C, version
+from devtensor import _C, _memory_formats, version
 from devtensor._as_torch import marks
 from devtensor._as_torch.missing import sentence
 from devtensor._as_torch.version import __version__ as torch_version
@@ -195,9 +195,10 @@ def install_torch() -> None:
         own = vars(module).get("__getattr__")
         if not isinstance(own, functools.partial):
             module.__getattr__ = functools.partial(_no_attribute, name, own)  # type: ignore[method-assign]
-    vars(_C).update(PRIVATE)
-    _C._follows(True)
+    vars(_C).update(PRIVATE, _LinAlgError=devtensor.linalg.LinAlgError)
+    _C._as_torch(True)
     marks.install()
+    _memory_formats.library = "torch"
     devtensor.__version__ = version.__version__ = torch_version
     for name in _REGISTRATIONS:
         sys.modules.setdefault(name, types.ModuleType(name))

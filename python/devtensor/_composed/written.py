@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._memory_formats import strided
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -64,6 +65,25 @@ def made_in_out(function: _F) -> _F:
             _C._check_devices(function.__name__, ("out", "result"), (out, named))
             _C._check_dtypes(function.__name__, ("out", "result"), (out, named), -1)
         return written(*args, out=out, **options)
+
+    return cast(_F, _call)
+
+
+def made_as_asked(function: _F) -> _F:
+    """function with its parameters pin_memory, for page-locked memory, and layout, of which there is one: strided."""
+    op = function.__name__
+
+    @functools.wraps(function)
+    def _call(*args: Any, pin_memory: bool | None = False, layout: Any = None, **options: Any) -> Any:
+        if layout is not None and layout != strided:
+            raise TypeError(
+                f"{op}(): argument 'layout' must be devtensor.strided, the only layout, not {_C._shown(layout)}"
+            )
+        pinned = pin_memory is not None and _C._need_bool(op, "pin_memory", pin_memory)
+        if not pinned or options.get("out") is not None:
+            return function(*args, **options)
+        recorded = _C._need_bool(op, "requires_grad", options.pop("requires_grad", False))
+        return function(*args, **options).pin_memory().requires_grad_(recorded)
 
     return cast(_F, _call)
 

@@ -44,7 +44,13 @@ def new(input: DeviceArray, *args: Any, device: Any = None) -> DeviceArray:
 
 
 def new_tensor(
-    input: DeviceArray, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: DeviceArray,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool | None = False,
 ) -> DeviceArray:
     """tensor(data) of the dtype and on the device of input, where others are not given: a copy.
 
@@ -55,7 +61,7 @@ def new_tensor(
     dtype = input.dtype if dtype is None else _C._need_dtype(op, "dtype", dtype)
     device = input.device if device is None else _C._need_device(op, "device", device)
     requires_grad = _C._need_bool(op, "requires_grad", requires_grad)
-    return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
 
 
 def is_complex(input: DeviceArray) -> bool:

@@ -237,8 +237,6 @@ def _unpack(packed: tuple[tuple[Any, ...], _Unpack], k: int, shape: tuple[int, .
         )
     if x.shape != shape or x.dtype is not dtype:
         raise RuntimeError(
-            f"saved_tensors_hooks: unpack_hook gave {x.dtype} {x.shape} in the place of {dtype} {shape}".replace(
-                "devtensor.", ""
-            )
+            f"saved_tensors_hooks: unpack_hook gave {x.dtype.name} {x.shape} in the place of {dtype.name} {shape}"
         )
     return x

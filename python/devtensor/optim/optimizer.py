@@ -386,4 +386,4 @@ def _made(array: DeviceArray) -> str:
 
 
 def _shown(param: DeviceArray) -> str:
-    return f"{param.dtype} {param.shape}".replace("devtensor.", "")
+    return f"{param.dtype.name} {param.shape}"

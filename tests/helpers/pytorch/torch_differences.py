@@ -542,7 +542,6 @@ NOT_THERE: list[Lacking] = [
     Lacking(
         "bool byte char short int long half bfloat16 float double", "memory_format|takes no keyword", "`memory_format=`"
     ),
-    Lacking("normal/number_mean", "layout", "`layout=`"),
     Lacking(
         "cholesky cholesky_inverse cholesky_solve linalg.cholesky linalg.cholesky_ex linalg.cond linalg.inv_ex "
         "linalg.solve_ex linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.lstsq "

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from devtensor import _C
+from devtensor import _C, _memory_formats
 from devtensor._C import DeviceArray, Generator, _need_bool, _need_int, _need_ints, _need_number
 from devtensor._composed.arguments import need_array
+from devtensor._composed.written import made_as_asked
+from devtensor._memory_formats import layout
 from devtensor._types import Device, DType
 
 _MOST = 2**63 - 1
 
 
+@made_as_asked
 def randint_like(
     input: DeviceArray,
     low: int = 0,
@@ -21,11 +24,15 @@ def randint_like(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
+    memory_format: _memory_formats.memory_format | None = None,
 ) -> DeviceArray:
     """Integers from low to high - 1 in the shape of input, each as probable; with one bound, which is high, from 0.
 
-    dtype and device default to those of input. The numbers of a seed are the same on every device. Raises RuntimeError
-    unless low < high, and for bounds that dtype does not hold.
+    dtype, device and the strides of dense arrays are those of input where no others are named. The numbers of a seed
+    are the same on every device. Raises RuntimeError unless low < high, for bounds that dtype does not hold, and for a
+    memory_format of another number of dimensions.
 
     >>> dt.randint_like(dt.ones(2, 3), 5).shape
     (2, 3)
@@ -39,15 +46,28 @@ def randint_like(
     place = input.device if device is None else _C._need_device(op, "device", device)
     recorded = _need_bool(op, "requires_grad", requires_grad)
     drawn = _C._need_generator(op, "generator", generator)
+    if memory_format is not None and not isinstance(memory_format, _memory_formats.memory_format):
+        text = f"argument 'memory_format' must be a memory_format, not {_C._shown(memory_format)}"
+        raise TypeError(f"{op}(): {text}")
     if first >= last:
         raise RuntimeError(f"{op} expects 'from' to be less than 'to', but got from={first} >= to={last}")
-    return _C.randint(
-        first, last, tuple(input.shape), generator=drawn, dtype=wanted, device=place, requires_grad=recorded
-    )
+    laid = None
+    if memory_format is not None or not input.is_contiguous():
+        laid = _C.empty_like(input, dtype=wanted, device=place, memory_format=memory_format)
+    result = _C.randint(first, last, tuple(input.shape), generator=drawn, dtype=wanted, device=place)
+    result = result if laid is None else laid.copy_(result)
+    return result.requires_grad_() if recorded else result
 
 
+@made_as_asked
 def scalar_tensor(
-    s: float, *, dtype: DType | None = None, device: Device | None = None, requires_grad: bool = False
+    s: float,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """A 0-dimensional array of the number s, of the default dtype where none is given.
 
@@ -61,6 +81,7 @@ def scalar_tensor(
     return _C.full((), _need_number(op, "s", s), dtype=wanted, device=place, requires_grad=recorded)
 
 
+@made_as_asked
 def empty_strided(
     size: Sequence[int],
     stride: Sequence[int],
@@ -68,6 +89,8 @@ def empty_strided(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """An array of these strides, in elements, whose contents are undefined. Elements may share memory.
 

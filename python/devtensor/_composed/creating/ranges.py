@@ -7,7 +7,8 @@ import math
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
-from devtensor._composed.written import made_in_out
+from devtensor._composed.written import made_as_asked, made_in_out
+from devtensor._memory_formats import layout
 from devtensor._types import Device, DType, Operand
 
 
@@ -36,6 +37,7 @@ def _spaced(start: DeviceArray | float, end: DeviceArray | float, steps: int, de
 
 
 @made_in_out
+@made_as_asked
 def linspace(
     start: Operand,
     end: Operand,
@@ -44,6 +46,8 @@ def linspace(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray:
     """steps numbers from start to end, both included, evenly spaced.
@@ -73,6 +77,7 @@ def linspace(
 
 
 @made_in_out
+@made_as_asked
 def logspace(
     start: DeviceArray | float,
     end: DeviceArray | float,
@@ -82,6 +87,8 @@ def logspace(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray:
     """base ** x for x from start to end in equal steps, both ends included.
@@ -108,6 +115,7 @@ def logspace(
 
 
 @made_in_out
+@made_as_asked
 def range(
     start: float,
     end: float | None = None,
@@ -116,6 +124,8 @@ def range(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray:
     """start, start + step, ... up to end, which is included where it is met: the old form of arange, of floats.

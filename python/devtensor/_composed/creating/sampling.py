@@ -10,8 +10,9 @@ from devtensor._C import DeviceArray, _need_bool, _need_generator, _need_int, _n
 from devtensor._composed.arguments import broadcast_shape, need_array, widened
 from devtensor._composed.creating import rejection
 from devtensor._composed.reductions.groups import searchsorted
-from devtensor._composed.written import takes_out
+from devtensor._composed.written import made_as_asked, takes_out
 from devtensor._dtypes.info import finfo, iinfo
+from devtensor._memory_formats import layout
 from devtensor._types import Device, Dims, DType
 from devtensor.autograd.grad_mode import no_grad
 
@@ -298,6 +299,7 @@ def geometric_(input: DeviceArray, p: float, *, generator: _C.Generator | None =
     return input.copy_((_exponential(wide, generator) / -math.log1p(-p)).ceil())
 
 
+@made_as_asked
 def normal(
     mean: DeviceArray | float,
     std: DeviceArray | float = 1.0,
@@ -307,6 +309,8 @@ def normal(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
     out: DeviceArray | None = None,
 ) -> DeviceArray:
     """Normal numbers: normal(mean, std, size) of two numbers, or in the broadcast shape of arrays.

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_number
 from devtensor._composed.elementwise.bessel import i0
+from devtensor._composed.written import made_as_asked
+from devtensor._memory_formats import layout
 from devtensor._types import Device
 
 
@@ -35,6 +37,7 @@ def _window(
     return result.requires_grad_() if requires_grad else result
 
 
+@made_as_asked
 def hann_window(
     window_length: int,
     periodic: bool = True,
@@ -42,6 +45,8 @@ def hann_window(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """(1 - cos(2 pi n / N)) / 2 for the elements n of a window: a vector of window_length.
 
@@ -56,6 +61,7 @@ def hann_window(
     )
 
 
+@made_as_asked
 def hamming_window(
     window_length: int,
     periodic: bool = True,
@@ -65,6 +71,8 @@ def hamming_window(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """alpha - beta * cos(2 pi n / N) for the elements n of a window: a vector of window_length.
 
@@ -79,6 +87,7 @@ def hamming_window(
     return _window(op, lambda angle: alpha - beta * angle.cos(), window_length, periodic, dtype, device, requires_grad)
 
 
+@made_as_asked
 def blackman_window(
     window_length: int,
     periodic: bool = True,
@@ -86,6 +95,8 @@ def blackman_window(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """0.42 - 0.5 * cos(2 pi n / N) + 0.08 * cos(4 pi n / N) for the elements n of a window.
 
@@ -102,6 +113,7 @@ def blackman_window(
     return _window("blackman_window", height, window_length, periodic, dtype, device, requires_grad)
 
 
+@made_as_asked
 def bartlett_window(
     window_length: int,
     periodic: bool = True,
@@ -109,6 +121,8 @@ def bartlett_window(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """1 - abs(2 n / N - 1) for the elements n of a window: a triangle of window_length.
 
@@ -129,6 +143,7 @@ def bartlett_window(
     )
 
 
+@made_as_asked
 def kaiser_window(
     window_length: int,
     periodic: bool = True,
@@ -137,6 +152,8 @@ def kaiser_window(
     dtype: _C.dtype | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """i0(beta * sqrt(1 - (2 n / N - 1) ** 2)) / i0(beta) for the elements n of a window: a vector of window_length.
 

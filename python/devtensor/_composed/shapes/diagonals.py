@@ -5,7 +5,8 @@ from __future__ import annotations
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_dtype, _need_int
 from devtensor._composed.arguments import dims_of, need_array
-from devtensor._composed.written import takes_out
+from devtensor._composed.written import made_as_asked, takes_out
+from devtensor._memory_formats import layout
 
 
 @takes_out
@@ -110,6 +111,7 @@ def _lower(rows: int, columns: int, offset: int, device: _C.device) -> tuple[Dev
     return i, _C.cat([k - t * (t + 1) // 2, full % width])
 
 
+@made_as_asked
 def tril_indices(
     row: int,
     col: int,
@@ -117,6 +119,8 @@ def tril_indices(
     *,
     dtype: _C.dtype | str = _C.int64,
     device: _C.device | str | None = None,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """The rows and the columns of the lower triangle of a (row, col) matrix, as an array (2, n), row by row.
 
@@ -130,6 +134,7 @@ def tril_indices(
     return _triangle("tril_indices", row, col, offset, dtype, device, False)
 
 
+@made_as_asked
 def triu_indices(
     row: int,
     col: int,
@@ -137,6 +142,8 @@ def triu_indices(
     *,
     dtype: _C.dtype | str = _C.int64,
     device: _C.device | str | None = None,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """The rows and the columns of the upper triangle of a (row, col) matrix, as an array (2, n), row by row.
 

@@ -26,61 +26,69 @@ def exchanged(input: DeviceArray, view: DeviceArray) -> DeviceArray:
     return input
 
 
+def turned(op: str, input: DeviceArray, view: DeviceArray) -> DeviceArray:
+    """input, which becomes its view, with the gradient of that. Raises GradientError for leaves and their views."""
+    if not view.requires_grad:
+        check_free(op, input)
+        return exchanged(input, view)
+    return _C._become(op, input, view)
+
+
 def squeeze_(input: DeviceArray, dim: Dims | None = None) -> DeviceArray:
     """Drops dimensions of size 1 of input itself, all of them or those among dim, and returns input.
 
-    Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+    Raises IndexError for a dim out of range, GradientError for a leaf that wants a gradient.
 
     >>> dt.ones(1, 2).squeeze_().shape
     (2,)
     """
-    check_free("squeeze_", input)
+    need_array("squeeze_", "input", input)
     if dim is None:
-        return exchanged(input, input.squeeze())
+        return turned("squeeze_", input, input.squeeze())
     wanted = _need_ints("squeeze_", "dim", dim)
-    return exchanged(input, input.squeeze(dims_of("squeeze_", wanted, input.ndim, input)) if wanted else input)
+    return turned("squeeze_", input, input.squeeze(dims_of("squeeze_", wanted, input.ndim, input)) if wanted else input)
 
 
 def unsqueeze_(input: DeviceArray, dim: int) -> DeviceArray:
     """Gives input itself a new dimension of size 1 at dim, and returns input.
 
-    Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+    Raises IndexError for a dim out of range, GradientError for a leaf that wants a gradient.
 
     >>> dt.ones(2).unsqueeze_(0).shape
     (1, 2)
     """
-    check_free("unsqueeze_", input)
+    need_array("unsqueeze_", "input", input)
     _C._check_rank("unsqueeze_", ("input",), (input,), 0, 0, 7)
     (d,) = dims_of("unsqueeze_", _need_int("unsqueeze_", "dim", dim), input.ndim + 1, input)
-    return exchanged(input, input.unsqueeze(d))
+    return turned("unsqueeze_", input, input.unsqueeze(d))
 
 
 def transpose_(input: DeviceArray, dim0: int, dim1: int) -> DeviceArray:
     """Exchanges two dimensions of input itself, and returns input.
 
-    Raises IndexError for a dim out of range, GradientError where gradients flow to input.
+    Raises IndexError for a dim out of range, GradientError for a leaf that wants a gradient.
 
     >>> dt.ones(2, 3).transpose_(0, 1).shape
     (3, 2)
     """
     op = "transpose_"
-    check_free(op, input)
+    need_array(op, "input", input)
     (a,) = dims_of(op, _need_int(op, "dim0", dim0), input.ndim, input, "dim0")
     (b,) = dims_of(op, _need_int(op, "dim1", dim1), input.ndim, input, "dim1")
-    return exchanged(input, input.transpose(a, b))
+    return turned(op, input, input.transpose(a, b))
 
 
 def t_(input: DeviceArray) -> DeviceArray:
     """Transposes a matrix itself, and returns it; vectors and 0-dimensional arrays stay.
 
-    Raises ShapeMismatchError for more than two dimensions, GradientError where gradients flow to input.
+    Raises ShapeMismatchError for more than two dimensions, GradientError for a leaf that wants a gradient.
 
     >>> dt.ones(2, 3).t_().shape
     (3, 2)
     """
-    check_free("t_", input)
+    need_array("t_", "input", input)
     _C._check_rank("t_", ("input",), (input,), 0, 0, 2)
-    return exchanged(input, input.t())
+    return turned("t_", input, input.t())
 
 
 def resize_(input: DeviceArray, *size: Dims) -> DeviceArray:

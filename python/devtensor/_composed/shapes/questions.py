@@ -11,6 +11,8 @@ from devtensor._composed.creating.creation import strided_of
 from devtensor._composed.elementwise.bessel import i0
 from devtensor._composed.elementwise.bits import bitwise_left_shift, bitwise_right_shift
 from devtensor._composed.matrices.products import addmv, addr
+from devtensor._composed.written import made_as_asked
+from devtensor._memory_formats import layout
 from devtensor._types import Device, DType
 
 
@@ -81,6 +83,7 @@ def resolve_neg(input: DeviceArray) -> DeviceArray:
     return input
 
 
+@made_as_asked
 def new_empty_strided(
     input: DeviceArray,
     size: Sequence[int],
@@ -89,6 +92,8 @@ def new_empty_strided(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool | None = False,
+    layout: layout | None = None,
 ) -> DeviceArray:
     """empty_strided of the dtype and on the device of input, where others are not given.
 
