@@ -59,7 +59,8 @@ def _draw_from_devtensor() -> None:
     def like(name: str) -> Any:
         def draw(input: torch.Tensor, dtype: Any = None, **options: Any) -> torch.Tensor:
             drawn = getattr(dt, name)(tuple(input.shape), dtype=wide(dtype or input.dtype))
-            return given(drawn, dtype or input.dtype, options.get("requires_grad", False))
+            value = torch.empty_like(input, dtype=dtype).detach().copy_(given(drawn))  # with its strides
+            return value.requires_grad_(options.get("requires_grad", False))
 
         return draw
 
@@ -68,6 +69,10 @@ def _draw_from_devtensor() -> None:
         low, high, size = options.get("low", low), options.get("high", high), options.get("size", size)
         drawn = dt.randint(low, high, tuple(size), generator=generator_of(generator))
         return given(drawn, dtype or torch.int64)
+
+    def randint_like(input: torch.Tensor, *args: Any, dtype: Any = None, **options: Any) -> torch.Tensor:
+        low, high = args if len(args) == 2 else (options.get("low", 0), args[0] if args else options.get("high"))
+        return torch.empty_like(input, dtype=dtype).detach().copy_(randint(low, high, tuple(input.shape)))
 
     def randperm(n: int, generator: Any = None, dtype: Any = None, **_: Any) -> torch.Tensor:
         return given(dt.randperm(n, generator=generator_of(generator)), dtype or torch.int64)
@@ -129,6 +134,7 @@ def _draw_from_devtensor() -> None:
         setattr(torch, name, creator(name))
         setattr(torch, name + "_like", like(name))
     torch.randint, torch.randperm, torch.normal = randint, randperm, normal
+    torch.randint_like = randint_like
     torch.multinomial, torch.bernoulli = multinomial, bernoulli
     torch.Tensor.multinomial = multinomial
     for name in ("uniform_", "normal_", "bernoulli_", "exponential_"):
