@@ -1,5 +1,5 @@
 /* errors.c: a dt_error becomes an exception of devtensor._errors. */
-#include "py.h"
+#include "as_torch.h"
 
 #include <stdarg.h>
 
@@ -386,6 +386,9 @@ library_of(PyObject *object)
 PyObject *
 py_refuse_foreign(const char *op, const char *name, PyObject *array, PyObject *other)
 {
+    if (py_is_ndarray(other) && py_as_torch) {
+        Py_RETURN_NOTIMPLEMENTED; /* NumPy's operator is next, which asks __array_ufunc__ */
+    }
     if (py_is_ndarray(other)) {
         return py_refuse_numpy(py_state_of(array), op, name, array, other);
     }

@@ -17,17 +17,37 @@ _OPERATORS = {
     "right_shift": "__rrshift__", "equal": "__eq__", "not_equal": "__ne__", "less": "__gt__", "less_equal": "__ge__",
     "greater": "__lt__", "greater_equal": "__le__",
 }  # fmt: skip
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
 def __array_ufunc__(self: DeviceArray, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """What NumPy calls for np.exp(x) and for array + x: the first is refused, the second is our operator's."""
     _need_function("__array_ufunc__", "ufunc", ufunc, ("numpy",))
+    import numpy as np
+
     if method == "__call__" and not options and len(inputs) == 2 and type(inputs[0]).__module__ == "numpy":
         operator = getattr(inputs[1], _OPERATORS.get(ufunc.__name__, ""), None)
-        if operator is not None:
-            return operator(inputs[0])
+        left = inputs[0]
+        if ufunc.__name__ in _COMPARISONS and left.ndim == 0:
+            left = left[()]  # a number, of which NumPy makes an array before it compares
+        if operator is not None and not (_C._as_torch() and isinstance(left, np.ndarray)):
+            return operator(left)
+    if _C._as_torch():
+        return _by_numpy(ufunc, method, inputs, options)
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     raise _refusal(name, f"numpy.{name}", self, "" if ufunc.nin == 1 else ", ...")
+
+
+def _by_numpy(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What NumPy makes of arrays of the cpu, as arrays: PyTorch lets it, so a program that runs --as-torch gets it."""
+    import numpy as np
+
+    given = [x.__array__() if isinstance(x, DeviceArray) else x for x in inputs]
+    found = getattr(ufunc, method)(*given, **options)
+    if "out" in options:
+        return found
+    made = [_C.from_numpy(np.array(x)) for x in (found if isinstance(found, tuple) else (found,))]
+    return tuple(made) if isinstance(found, tuple) else made[0]
 
 
 def __array_function__(self: DeviceArray, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

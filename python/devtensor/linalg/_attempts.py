@@ -47,7 +47,7 @@ def _attempt(
 ) -> tuple[DeviceArray, DeviceArray]:
     """whole(A), and info: 0, or for a matrix that fails the place where it does; its result is NaN."""
     try:
-        return whole(A), _C.zeros(A.shape[:-2], dtype=_C.int32)
+        return whole(A), _C.zeros(A.shape[:-2], dtype=_C.int32, device=A.device)
     except LinAlgError:
         if check_errors:
             raise
@@ -57,7 +57,7 @@ def _attempt(
 
     info: DeviceArray = computed(op, (A,), places, "")
     failed = (info != 0).unsqueeze(-1).unsqueeze(-1)
-    result = whole(_C.where(failed, _C.eye(A.shape[-1], dtype=A.dtype), A))
+    result = whole(_C.where(failed, _C.eye(A.shape[-1], dtype=A.dtype, device=A.device), A))
     return result.masked_fill(_failed_of(failed, result), math.nan), info
 
 

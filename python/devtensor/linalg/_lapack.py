@@ -39,21 +39,24 @@ def check_square(op: str, names: Names, arrays: Arrays) -> None:
 
 
 def on_cpu(op: str, names: Names, arrays: Arrays) -> None:
-    """Raises NotImplementedError for arrays of a CUDA device: the last check."""
-    if arrays[0].is_cuda:
+    """Raises NotImplementedError for arrays of a CUDA device: the last check.
+
+    A program that runs --as-torch gets copies on the cpu and back, which are reported like every other.
+    """
+    if arrays[0].is_cuda and not _C._as_torch():
         text = f"linalg.{op}: LAPACK computes it on the cpu alone: give it {names[0]}.cpu(), and move the result back"
         raise _C._explained(op, names, arrays, "not-implemented", NotImplementedError(text), 0)
 
 
 def numbers_of(x: DeviceArray) -> Any:
     """x as an array of NumPy with memory of its own."""
-    return x.detach().clone().numpy()
+    return x.detach().to("cpu", copy=True).numpy()
 
 
-def array_of(x: Any) -> DeviceArray:
+def array_of(x: Any, device: _C.device) -> DeviceArray:
     import numpy as np
 
-    return _C.from_numpy(np.asarray(x, order="C")).clone()
+    return _C.from_numpy(np.asarray(x, order="C")).to(device, copy=True)
 
 
 def computed(op: str, arrays: Arrays, function: Callable[..., Any], failure: str, names: Names = ("A",)) -> Any:
@@ -66,7 +69,8 @@ def computed(op: str, arrays: Arrays, function: Callable[..., Any], failure: str
     except np.linalg.LinAlgError:
         text = f"linalg.{op}: {failure}"
         raise _C._explained(op, names[: len(arrays)], arrays, "invalid-argument", LinAlgError(text), 0) from None
-    return tuple(array_of(x) for x in found) if isinstance(found, tuple) else array_of(found)
+    device = arrays[0].device
+    return tuple(array_of(x, device) for x in found) if isinstance(found, tuple) else array_of(found, device)
 
 
 def finite(np: Any, a: Any) -> Any:

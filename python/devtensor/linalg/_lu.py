@@ -86,7 +86,7 @@ def _rows(op: str, pivots: DeviceArray, m: int) -> DeviceArray:
 def _permutation(op: str, pivots: DeviceArray, m: int, dtype: _C.dtype) -> DeviceArray:
     """P, of which column i is 1 in the row that became row i."""
     rows = _rows(op, pivots, m)
-    return (_C.arange(m).unsqueeze(1) == rows.unsqueeze(-2)).to(dtype)
+    return (_C.arange(m, device=rows.device).unsqueeze(1) == rows.unsqueeze(-2)).to(dtype)
 
 
 def _permuted(x: DeviceArray, rows: DeviceArray) -> DeviceArray:
@@ -132,7 +132,7 @@ class _Factor(Function):
 def _triangles(found: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     m, n = found.shape[-2:]
     k = min(m, n)
-    ones = _C.eye(m, k, dtype=found.dtype)
+    ones = _C.eye(m, k, dtype=found.dtype, device=found.device)
     return found[..., :k].tril(-1) + ones, found[..., :k, :].triu()
 
 
@@ -157,7 +157,7 @@ def lu(A: DeviceArray, *, pivot: bool = True, out: tuple[DeviceArray, DeviceArra
                  [0., 2.]], device='cpu', dtype=float32)
     """
     found, pivots, _ = _factors("lu", A, pivot)
-    P = _permutation("lu", pivots, A.shape[-2], A.dtype) if pivot else _C.empty(0, dtype=A.dtype)
+    P = _permutation("lu", pivots, A.shape[-2], A.dtype) if pivot else _C.empty(0, dtype=A.dtype, device=A.device)
     return LU(P, *_triangles(found))
 
 
@@ -284,6 +284,6 @@ def lu_unpack(LU_data: DeviceArray, LU_pivots: DeviceArray, unpack_data: bool = 
         _C._fail_dtype(op, names, arrays, 1, "int32")
     _C._check_shape(op, names, arrays, 1, [*LU_data.shape[:-2], min(m, n)])
     on_cpu(op, names, arrays)
-    none = _C.empty(0, dtype=LU_data.dtype)
+    none = _C.empty(0, dtype=LU_data.dtype, device=LU_data.device)
     P = _permutation(op, LU_pivots, m, LU_data.dtype) if pivots else none
     return LU(P, *(_triangles(LU_data) if data else (none, none)))

@@ -361,7 +361,7 @@ def orthogonal_(tensor: DeviceArray, gain: float = 1, generator: _C.Generator | 
     _need_generator(op, "generator", generator)
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.is_cuda:
+    if tensor.is_cuda and not _C._as_torch():
         text = f"{op}(): LAPACK computes it on the cpu alone: fill the array there, and move it then"
         raise _C._explained(op, ("tensor",), (tensor,), "not-implemented", NotImplementedError(text), 0)
     if tensor.numel() == 0:

@@ -52,7 +52,10 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
 - **Operands stay where they are.** PyTorch moves an index on the cpu, and takes an array without dimensions on the cpu
   for a number, beside an array on a GPU. Here both raise DeviceMismatchError. `python -m devtensor run --as-torch` does
   as PyTorch does, and reports each copy.
-- **NumPy arrays** are not mixed with arrays in operators, nor used as indices of an array on a GPU.
+- **NumPy arrays** are not mixed with arrays in operators, nor used as indices of an array on a GPU. Under `--as-torch`
+  NumPy computes an operator or a ufunc of both on the cpu, as for PyTorch. Its result is an array.
+- **LAPACK** computes on the cpu alone, and matrices on a GPU are refused. Under `--as-torch` they are copied there and
+  the results back, and each copy is reported.
 - **Attributes** of your own may be set on parameters, buffers and classes derived from `Tensor`. A plain array refuses
   them, so that `x.require_grad = True` is an error. Under `--as-torch` it keeps them, and a misspelling is a warning.
 - **Integers divided by 0** with `//` or `%` give 0, on every device. PyTorch raises on the cpu, and on a GPU the result
