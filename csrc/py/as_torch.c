@@ -51,21 +51,39 @@ is_left_behind(PyObject *item)
     return py_is_array(item) && py_array_of(item)->storage != NULL && !py_on_device(py_array_of(item));
 }
 
+/* What stands in an index of self for an item: a mask of uint8 is one of bools, and self has others on its device. */
+static PyObject *
+taken_index(PyObject *self, PyObject *item)
+{
+    const bool mask = py_is_array(item) && py_array_of(item)->dtype == DT_UINT8;
+    if (mask && PyErr_WarnEx(PyExc_UserWarning,
+                             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                             1) < 0) {
+        return NULL;
+    }
+    item = mask ? PyObject_CallMethod(item, "bool", NULL) : Py_NewRef(item);
+    if (item != NULL && is_on_device(self) && is_left_behind(item)) {
+        PyObject *left = item;
+        item = moved(left, self);
+        Py_DECREF(left);
+    }
+    return item;
+}
+
 PyObject *
 py_followed_index(PyObject *self, PyObject *index)
 {
-    if (index == NULL || !is_on_device(self)) {
-        return index;
+    if (index == NULL) {
+        return NULL;
     }
     PyObject *result = NULL;
     if (!PyTuple_Check(index)) {
-        result = is_left_behind(index) ? moved(index, self) : Py_NewRef(index);
+        result = taken_index(self, index);
     } else {
         Py_ssize_t n = PyTuple_GET_SIZE(index);
         result = PyTuple_New(n);
         for (Py_ssize_t i = 0; result != NULL && i < n; i++) {
-            PyObject *item = PyTuple_GET_ITEM(index, i);
-            item = is_left_behind(item) ? moved(item, self) : Py_NewRef(item);
+            PyObject *item = taken_index(self, PyTuple_GET_ITEM(index, i));
             if (item == NULL) {
                 Py_CLEAR(result);
             } else {

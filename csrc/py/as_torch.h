@@ -13,7 +13,7 @@ extern bool py_as_torch;
 PyObject *py_followed(PyObject *array, PyObject *other);
 /* What is assigned to a part of self: PyTorch copies it over. whole: any array, not only one of no dimension. */
 PyObject *py_followed_value(PyObject *self, PyObject *value, bool whole);
-/* An index of self without arrays of the cpu where self is on a GPU. Consumes index. */
+/* An index of self without arrays of the cpu where self is on a GPU, and without masks of uint8. Consumes index. */
 PyObject *py_followed_index(PyObject *self, PyObject *index);
 /* Whether op is one in which PyTorch takes an array of no dimension for a number. */
 bool py_follows_in(const char *op);

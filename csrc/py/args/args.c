@@ -66,6 +66,41 @@ fail_too_many(const py_spec *spec, Py_ssize_t given, bool method)
     return -1;
 }
 
+/* add(x, 2, y) for add(x, y, alpha=2), addmm(beta, x, alpha, a, b): PyTorch's deprecated form, which old optimizers
+ * use. 1: filled in; 0: it is something else; -1 with an exception. */
+static int
+numbers_first(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, py_args *out)
+{
+    const int slots[] = {find_name(spec, "beta"), find_name(spec, "alpha")};
+    PyObject *values[PY_MAX_ARGS] = {self};
+    int arrays = self != NULL, next = 0;
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        if (py_is_array(args[i])) {
+            if (arrays == spec->positional) {
+                return 0;
+            }
+            values[arrays++] = args[i];
+            continue;
+        }
+        while (next < 2 && slots[next] < spec->positional) { /* -1: no such parameter */
+            next++;
+        }
+        if (next == 2 || i == nargs - 1) {
+            return 0;
+        }
+        values[slots[next++]] = args[i];
+    }
+    if (arrays != spec->positional) {
+        return 0;
+    }
+    memcpy(out->v, values, sizeof(values));
+    return PyErr_WarnFormat(
+               PyExc_UserWarning, 1,
+               "%s(): numbers before arrays are PyTorch's deprecated form: give them as alpha= and beta=", spec->op) < 0
+               ? -1
+               : 1;
+}
+
 static int
 parse_keywords(PyObject *const *values, PyObject *kwnames, bool method, py_args *out)
 {
@@ -121,7 +156,11 @@ py_parse_plain(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ss
             break;
         }
         if (slot >= spec->positional) {
-            return fail_too_many(spec, nargs, method);
+            const int rc = numbers_first(spec, method ? self : NULL, args, nargs, out);
+            if (rc != 1) {
+                return rc < 0 ? -1 : fail_too_many(spec, nargs, method);
+            }
+            break;
         }
         out->v[slot] = args[i];
     }
@@ -443,29 +482,6 @@ py_arg_grad(const py_args *a, int i)
     const bool strided =
         !py_given(layout) || (PyUnicode_Check(layout) && PyUnicode_CompareWithASCIIString(layout, "strided") == 0);
     return strided ? 0 : py_arg_wrong(a, i + 2, "devtensor.strided, the only layout");
-}
-
-PyObject *
-py_created_so(const py_args *a, int i, PyObject *result)
-{
-    bool wanted = false, pinned = false;
-    if (result == NULL || py_arg_bool(a, i, &wanted) < 0 ||
-        (py_given(a->v[i + 1]) && py_arg_bool(a, i + 1, &pinned) < 0)) {
-        Py_XDECREF(result);
-        return NULL;
-    }
-    if (pinned) { /* result is nobody's yet: it gets other memory */
-        dt_error err;
-        dt_status status;
-        dt_array copy = DT_ARRAY_EMPTY, *x = py_array_of(result);
-        PY_CALL(true, status, dt_pin(x, &copy, &err));
-        if (status != DT_OK) {
-            return py_fail_args(a, result, &err);
-        }
-        dt_array_clear(x);
-        *x = copy;
-    }
-    return wanted ? py_want_grad(result) : result;
 }
 
 /* ---------------------------------------------------------------- lists of ints */

@@ -270,10 +270,10 @@ parse_value(PyObject *self, const char *op, PyObject *value, dt_scalar *scalar)
     return rc > 0 ? 1 : -1;
 }
 
-/* Which op writes, and whether its negative indices count from the end. */
+/* Which op writes, whether its negative indices count from the end, and whether leading sizes of 1 of a value count. */
 typedef struct {
     const char *op;
-    bool wraps;
+    bool wraps, shortens;
 } writer;
 
 static dt_array *
@@ -418,6 +418,44 @@ set_recorded(PyObject *self, const writer *w, PyObject *index, PyObject *value, 
     return rc;
 }
 
+/* source NULL: scalar */
+static int
+set_selected(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source,
+             const dt_scalar *scalar)
+{
+    const bool tracked = dt_is_tracked(py_array_of(self)) || dt_is_tracked(source);
+    if (!DT_UNLIKELY(tracked) || dt_grad_off) {
+        return set_plainly(self, w, index, value, source, scalar);
+    }
+    if (selects_all(self, index)) {
+        return set_all(self, w, index, value, source, scalar);
+    }
+    const bool seen = dt_is_shared(py_array_of(self)) && !dt_is_detached(py_array_of(self));
+    const int rc = seen ? set_view(self, w, index, value, source, scalar) : 1;
+    return rc <= 0 ? rc : set_recorded(self, w, index, value, source, scalar);
+}
+
+/* x[0] = ones(1, 4): a value may have more dimensions than what it is written to, each of size 1. */
+static int
+set_shortened(PyObject *self, const writer *w, PyObject *index, PyObject *value, const dt_array *source)
+{
+    int64_t dims[DT_MAX_NDIM];
+    int n = 0;
+    while (n < source->ndim && source->shape[n] == 1) {
+        dims[n] = n;
+        n++;
+    }
+    dt_error err;
+    dt_array shorter = DT_ARRAY_EMPTY;
+    if (dt_squeeze(w->op, source, n, dims, &shorter, &err) != DT_OK) {
+        py_raise(py_state_of(self), &err, &value, 1);
+        return -1;
+    }
+    const int rc = set_selected(self, w, index, value, &shorter, NULL);
+    dt_array_clear(&shorter);
+    return rc;
+}
+
 static int
 ass_subscript(PyObject *self, const writer *w, PyObject *index, PyObject *value)
 {
@@ -430,16 +468,9 @@ ass_subscript(PyObject *self, const writer *w, PyObject *index, PyObject *value)
     if (DT_UNLIKELY(source == NULL && rc == 0)) {
         return -1;
     }
-    const bool tracked = dt_is_tracked(py_array_of(self)) || dt_is_tracked(source);
-    if (!DT_UNLIKELY(tracked) || dt_grad_off) {
-        return set_plainly(self, w, index, value, source, &scalar);
-    }
-    if (selects_all(self, index)) {
-        return set_all(self, w, index, value, source, &scalar);
-    }
-    const bool seen = dt_is_shared(py_array_of(self)) && !dt_is_detached(py_array_of(self));
-    rc = seen ? set_view(self, w, index, value, source, &scalar) : 1;
-    return rc <= 0 ? rc : set_recorded(self, w, index, value, source, &scalar);
+    return w->shortens && source != NULL && source->ndim > 0 && source->shape[0] == 1
+               ? set_shortened(self, w, index, value, source)
+               : set_selected(self, w, index, value, source, &scalar);
 }
 
 /* ---------------------------------------------------------------- what Python calls */
@@ -455,7 +486,7 @@ getitem(PyObject *self, PyObject *index)
 static int
 setitem(PyObject *self, PyObject *index, PyObject *value)
 {
-    static const writer w = {"setitem", true};
+    static const writer w = {"setitem", true, true};
     PyObject *follower = DT_UNLIKELY(py_as_torch && value != NULL)
                              ? py_followed_value(self, value, !has_places(self, index))
                              : Py_XNewRef(value);
@@ -493,7 +524,7 @@ static PyObject *
 py__put_selected(PY_PARAMS)
 {
     PY_PARSE(_put_selected)
-    writer w = {NULL, true};
+    writer w = {NULL, true, false};
     if (!PyUnicode_Check(a.v[0])) {
         return py_arg_wrong(&a, 0, "str"), NULL;
     }

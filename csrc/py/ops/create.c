@@ -18,6 +18,29 @@ parse_options_and_out(const py_args *a, int i, dt_dtype *dtype, dt_device *devic
                : py_check_out_dtype(a, i + 5, *dtype);
 }
 
+PyObject *
+py_created_so(const py_args *a, int i, PyObject *result)
+{
+    bool wanted = false, pinned = false;
+    if (result == NULL || py_arg_bool(a, i, &wanted) < 0 ||
+        (py_given(a->v[i + 1]) && py_arg_bool(a, i + 1, &pinned) < 0)) {
+        Py_XDECREF(result);
+        return NULL;
+    }
+    if (pinned) { /* result is nobody's yet: it gets other memory */
+        dt_error err;
+        dt_status status;
+        dt_array copy = DT_ARRAY_EMPTY, *x = py_array_of(result);
+        PY_CALL(true, status, dt_pin(x, &copy, &err));
+        if (status != DT_OK) {
+            return py_fail_args(a, result, &err);
+        }
+        dt_array_clear(x);
+        *x = copy;
+    }
+    return wanted ? py_want_grad(result) : result;
+}
+
 /* value NULL: undefined contents; grad: the parameter requires_grad */
 static PyObject *
 make_array(const py_args *a, int grad, dt_device device, dt_dtype dtype, int n, const int64_t *shape,

@@ -109,6 +109,7 @@ _MODULES = {
     "torch.nn.modules.distance": "nn.distance",
     "torch.nn.modules.rnn": "nn.rnn",
     "torch.nn.parallel": "nn.parallel",
+    "torch.nn.parallel._functions": "nn.parallel._functions",
     "torch.nn.parallel.data_parallel": "nn.parallel.data_parallel",
     "torch.nn.parallel.distributed": "nn.parallel.distributed",
     "torch.nn.parallel.parallel_apply": "nn.parallel.parallel_apply",

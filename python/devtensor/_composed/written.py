@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -105,3 +106,30 @@ def method_of(function: _F) -> _F:
     without = [p for name, p in own.parameters.items() if name != "out"]
     _method.__signature__ = own.replace(parameters=without)  # type: ignore[attr-defined]
     return cast(_F, _method)
+
+
+def numbers_first(function: _F) -> _F:
+    """function, which also takes its numbers before its arrays: addcmul(x, 2, a, b), PyTorch's deprecated form.
+
+    They are beta and alpha, or value; old optimizers write so.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    count = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in parameters)
+    names = [parameter.name for parameter in parameters if parameter.name in ("beta", "alpha", "value")]
+
+    @functools.wraps(function)
+    def _call(*args: Any, **options: Any) -> Any:
+        if len(args) > count and isinstance(args[-1], DeviceArray):
+            numbers = [value for value in args if not isinstance(value, DeviceArray)]
+            if len(args) - len(numbers) == count and len(numbers) <= len(names) and not options.keys() & set(names):
+                from devtensor import _diagnosis
+
+                text = f"{function.__name__}(): numbers before arrays are PyTorch's deprecated form: give them as "
+                _diagnosis.warn_at(
+                    _diagnosis._caller(sys._getframe()), UserWarning(text + " and ".join(f"{name}=" for name in names))
+                )
+                args = tuple(value for value in args if isinstance(value, DeviceArray))
+                options.update(zip(names, numbers, strict=False))
+        return function(*args, **options)
+
+    return cast(_F, _call)

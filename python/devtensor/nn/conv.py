@@ -117,9 +117,9 @@ def _sizes(op: str, name: str, value: _Size, dims: int) -> tuple[int, ...]:
     size = _need_size(op, name, value)
     if isinstance(size, int):
         return (size,) * dims
-    if len(size) != dims:
+    if len(size) not in (1, dims):
         raise ValueError(f"{op}(): {name} must be an int or {dims} of them, not {len(size)}")
-    return size
+    return size * dims if len(size) == 1 else size
 
 
 class _Conv(_ConvNd):

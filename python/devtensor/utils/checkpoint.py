@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from devtensor import _C
+from devtensor import _C, cuda
+from devtensor._C import DeviceArray
 from devtensor._dtypes.autocast import current
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+__all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
 
 
 def __dir__() -> list[str]:
@@ -108,3 +109,36 @@ def checkpoint_sequential(
     for i in range(segments - 1):
         input = checkpoint(run(layers[i * size : (i + 1) * size]), input, use_reentrant=use_reentrant, **kwargs)
     return run(layers[(segments - 1) * size :])(input)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[DeviceArray]]:
+    """The numbers of the GPUs that args have arrays on, one for each array, and the states of their generators.
+
+    Lists, tuples and dictionaries are looked into. For layers that compute again what they did, such as reversible ones.
+
+    >>> dt.utils.checkpoint.get_device_states(dt.ones(2))
+    ([], [])
+    """
+    devices = [x.get_device() for x in _arrays_of(args) if x.is_cuda]
+    return devices, [cuda.get_rng_state(device) for device in devices]
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[DeviceArray], *, device_type: str | None = None
+) -> None:
+    """Sets the generators of GPUs to states that get_device_states gave. device_type: None, cpu or cuda.
+
+    >>> dt.utils.checkpoint.set_device_states(*dt.utils.checkpoint.get_device_states(dt.ones(2)))
+    """
+    if device_type not in (None, "cpu", "cuda"):
+        raise ValueError(f"set_device_states(): device_type must be cpu or cuda, not {_C._shown(device_type)}")
+    for device, state in zip(devices, states, strict=False):
+        cuda.set_rng_state(state, device)
+
+
+def _arrays_of(value: Any) -> Iterator[DeviceArray]:
+    if isinstance(value, DeviceArray):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _arrays_of(item)

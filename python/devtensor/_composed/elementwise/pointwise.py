@@ -9,7 +9,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_int, _need_number
 from devtensor._composed.arguments import broadcast_shape, in_place, need_array, widened
 from devtensor._composed.elementwise.domains import log_gamma, log_gamma_slope, log_odds
-from devtensor._composed.written import need_out, takes_out
+from devtensor._composed.written import need_out, numbers_first, takes_out
 from devtensor._dtypes.autocast import autocasts
 from devtensor._dtypes.info import finfo
 from devtensor._dtypes.rules import common_dtype, result_type
@@ -63,6 +63,7 @@ def _added(op: str, arrays: tuple[DeviceArray, DeviceArray, DeviceArray], value:
 
 @takes_out
 @autocasts
+@numbers_first
 def addcmul(
     input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1, out: DeviceArray | None = None
 ) -> DeviceArray:
@@ -79,6 +80,7 @@ def addcmul(
 
 @takes_out
 @autocasts
+@numbers_first
 def addcdiv(
     input: DeviceArray, tensor1: DeviceArray, tensor2: DeviceArray, *, value: float = 1, out: DeviceArray | None = None
 ) -> DeviceArray:

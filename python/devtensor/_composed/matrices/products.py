@@ -11,7 +11,7 @@ from devtensor._composed.arguments import dims_of, misshapen, need_array, need_e
 from devtensor._composed.matrices.contraction import contracted
 from devtensor._composed.reductions.moments import norm
 from devtensor._composed.shapes.diagonals import triu_indices
-from devtensor._composed.written import takes_out
+from devtensor._composed.written import numbers_first, takes_out
 from devtensor._dtypes.autocast import SOME, autocasts
 from devtensor._types import Dims
 from devtensor.autograd.function import Function, FunctionCtx
@@ -221,6 +221,7 @@ def _check_addend(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, ..
 
 @takes_out
 @autocasts
+@numbers_first
 def addmv(
     input: DeviceArray,
     mat: DeviceArray,
@@ -248,6 +249,7 @@ def addmv(
 
 @takes_out
 @autocasts
+@numbers_first
 def addr(
     input: DeviceArray,
     vec1: DeviceArray,
@@ -274,6 +276,7 @@ def addr(
 
 @takes_out
 @autocasts
+@numbers_first
 def addbmm(
     input: DeviceArray,
     batch1: DeviceArray,
