@@ -222,6 +222,8 @@ class DeviceArray:
         >>> dt.addbmm(dt.zeros(1, 1), dt.ones(5, 1, 2), dt.ones(5, 2, 1))
         DeviceArray([[10.]], device='cpu', dtype=float32)
         """
+    def addbmm_(input, batch1: DeviceArray, batch2: DeviceArray, *, beta: _Number = 1, alpha: _Number = 1) -> DeviceArray:
+        """addbmm, written into input."""
     def addcdiv(input, tensor1: DeviceArray, tensor2: DeviceArray, *, value: builtins.float = 1) -> DeviceArray:
         """input + value * tensor1 / tensor2.
 

@@ -83,6 +83,39 @@ def test_set_broadcasts_and_casts(x: dt.DeviceArray, device: str) -> None:
         x[0] = dt.zeros(5, device=device)
 
 
+# Each writes what torch writes: leading sizes of 1 of a value count for nothing. x (2, 4) of zeros, v(*sizes) of ones.
+LEADING = """x[0] = v(1, 4); x[m] = v(1, 1, 4); x[i] = v(1, 2, 4); x[m] = v(1, 1); x[...] = v(1, 2, 4); x[0, 0] = v(1)
+x[0, 0] = v(1, 1); x[m, :] = v(1, 1, 4); x[i, i] = v(1, 2); x[:] = v(1, 1, 1, 1); x[0][1] = v(1, 1); x[0:1] = v(1, 4)
+x[:, 0] = v(1, 1, 2); x[x > 9] = v(1, 0)""".replace("\n", ";").split(";")
+
+
+@pytest.mark.parametrize("text", LEADING)
+@pytest.mark.parametrize("wants", [False, True])
+def test_leading_sizes_of_one_count_for_nothing(text: str, wants: bool, device: str) -> None:
+    values: list[dt.DeviceArray] = []
+
+    def v(*sizes: int) -> dt.DeviceArray:
+        values.append(dt.ones(*sizes, device=device, requires_grad=wants))
+        return values[-1]
+
+    x, m, i = dt.zeros(2, 4, device=device), dt.tensor([True, False], device=device), dt.tensor([0, 1], device=device)
+    exec(text.strip(), {"x": x, "v": v, "m": m, "i": i})
+    count = int(x.detach().sum())
+    assert count == int((x.detach() == 1).sum()) and (count > 0 or values[0].numel() == 0)
+    if wants:
+        x.sum().backward()
+        assert values[0].grad is not None and values[0].grad.shape == values[0].shape
+        assert int(values[0].grad.sum()) == count
+
+
+@pytest.mark.parametrize("text", ["x[0] = v(1, 3)", "x[0] = v(2, 4)", "x[m] = v(1, 3, 4)", "x[0, 0] = v(1, 2)"])
+def test_other_sizes_do(text: str, device: str) -> None:
+    x, m = dt.zeros(2, 4, device=device), dt.tensor([True, False], device=device)
+    with pytest.raises(dt.ShapeMismatchError):
+        exec(text, {"x": x, "v": lambda *sizes: dt.ones(*sizes, device=device), "m": m})
+    assert not x.any()
+
+
 def test_augmented_assignment(x: dt.DeviceArray) -> None:
     address = x.data_ptr()
     x[0, 1:] += 100

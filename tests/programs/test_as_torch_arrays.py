@@ -117,3 +117,46 @@ def test_plain_arrays_keep_attributes(tmp_path: Path) -> None:
 def test_elsewhere_they_do_not() -> None:
     with pytest.raises(AttributeError):
         dt.zeros(3).require_grad = True  # type: ignore[attr-defined]
+
+
+MASKS = """
+for device in ("cpu", "cuda"):
+    x, m = torch.arange(6.0, device=device).reshape(2, 3), torch.tensor([1, 0], dtype=torch.uint8)
+    assert x[m].tolist() == [[0, 1, 2]] and x[:, torch.tensor([1, 0, 1]).byte()].tolist() == [[0, 2], [3, 5]]
+    x[m] = 9
+    x[x.gt(4).byte()] = 1
+    assert x.tolist() == [[1, 1, 1], [3, 4, 1]]
+"""
+
+
+def test_masks_of_uint8(tmp_path: Path) -> None:
+    done = run(tmp_path, MASKS, "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert "indexing with dtype torch.uint8 is now deprecated" in done.stderr
+    with pytest.raises(dt.DTypeMismatchError):
+        dt.zeros(2)[dt.tensor([1, 0], dtype=dt.uint8)]
+
+
+PARALLEL = """
+from torch.nn.parallel._functions import Broadcast, Gather, ReduceAddCoalesced, Scatter
+from torch.utils.checkpoint import get_device_states, set_device_states
+x = torch.ones(2, 3, device="cuda:0", requires_grad=True)
+copies = Broadcast.apply([0, 1], x, x * 2)
+assert [str(y.device) for y in copies] == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
+a, b = ReduceAddCoalesced.apply(0, 2, *copies)
+(a.sum() + b.sum()).backward()
+assert a[0, 0].item() == 2 and b[0, 0].item() == 4 and x.grad[0, 0].item() == 6
+parts = Scatter.apply([0, 1], None, 0, x)
+assert [str(y.device) for y in parts] == ["cuda:0", "cuda:1"] and Gather.apply(0, 0, *parts).tolist() == x.tolist()
+assert [y.shape[1] for y in Scatter.apply([0, 1], [1, 2], 1, x)] == [1, 2]
+devices, states = get_device_states(x, [{"x": copies[2]}])
+assert devices == [0, 1]
+drawn = torch.rand(2, device="cuda").tolist()
+set_device_states(devices, states)
+assert torch.rand(2, device="cuda").tolist() == drawn
+"""
+
+
+def test_what_synchronised_and_reversible_layers_import(tmp_path: Path) -> None:
+    done = run(tmp_path, PARALLEL, "--no-report", "--simulate", "2")
+    assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray
+from devtensor._names import foreach
 from devtensor._names.modes import MODES
 from devtensor.amp.grad_scaler import GradScaler
 from devtensor.linalg._lowrank import pca_lowrank, svd_lowrank
@@ -236,4 +237,4 @@ def find(name: str) -> Any:
     """The function of this name; None where there is none."""
     if name in _IN_PLACE:
         return getattr(DeviceArray, name, None)
-    return _FUNCTIONS.get(name)
+    return _FUNCTIONS[name] if name in _FUNCTIONS else foreach.find(name)

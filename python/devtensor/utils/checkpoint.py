@@ -114,7 +114,7 @@ def checkpoint_sequential(
 def get_device_states(*args: Any) -> tuple[list[int], list[DeviceArray]]:
     """The numbers of the GPUs that args have arrays on, one for each array, and the states of their generators.
 
-    Lists, tuples and dictionaries are looked into. For layers that compute again what they did, such as reversible ones.
+    Lists, tuples and dictionaries are looked into. For layers that compute again what they did: reversible ones.
 
     >>> dt.utils.checkpoint.get_device_states(dt.ones(2))
     ([], [])
@@ -123,9 +123,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[DeviceArray]]:
     return devices, [cuda.get_rng_state(device) for device in devices]
 
 
-def set_device_states(
-    devices: Sequence[int], states: Sequence[DeviceArray], *, device_type: str | None = None
-) -> None:
+def set_device_states(devices: Sequence[int], states: Sequence[DeviceArray], *, device_type: str | None = None) -> None:
     """Sets the generators of GPUs to states that get_device_states gave. device_type: None, cpu or cuda.
 
     >>> dt.utils.checkpoint.set_device_states(*dt.utils.checkpoint.get_device_states(dt.ones(2)))

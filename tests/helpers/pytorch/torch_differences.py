@@ -54,6 +54,8 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
   as PyTorch does, and reports each copy.
 - **NumPy arrays** are not mixed with arrays in operators, nor used as indices of an array on a GPU. Under `--as-torch`
   NumPy computes an operator or a ufunc of both on the cpu, as for PyTorch. Its result is an array.
+- **Masks of uint8** are refused as indices, as NumPy takes uint8 for places. Under `--as-torch` they are masks, with
+  PyTorch's warning.
 - **LAPACK** computes on the cpu alone, and matrices on a GPU are refused. Under `--as-torch` they are copied there and
   the results back, and each copy is reported.
 - **Attributes** of your own may be set on parameters, buffers and classes derived from `Tensor`. A plain array refuses

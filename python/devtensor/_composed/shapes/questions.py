@@ -10,7 +10,7 @@ from devtensor._composed.arguments import in_place, need_array
 from devtensor._composed.creating.creation import strided_of
 from devtensor._composed.elementwise.bessel import i0
 from devtensor._composed.elementwise.bits import bitwise_left_shift, bitwise_right_shift
-from devtensor._composed.matrices.products import addmv, addr
+from devtensor._composed.matrices.products import addbmm, addmv, addr
 from devtensor._composed.written import made_as_asked
 from devtensor._memory_formats import layout
 from devtensor._types import Device, DType
@@ -138,6 +138,6 @@ __all__ = [
 METHODS = (
     *(is_same_size, is_set_to, is_conj, is_neg, is_distributed, is_inference, is_shared, resolve_neg),
     *(new_empty_strided, record_stream, dim_order),
-    *(in_place(op) for op in (i0, bitwise_left_shift, bitwise_right_shift, addmv, addr)),
+    *(in_place(op) for op in (i0, bitwise_left_shift, bitwise_right_shift, addbmm, addmv, addr)),
     *(in_place(op) for op in (_C.addmm, _C.baddbmm)),
 )
