@@ -56,9 +56,10 @@ static PyObject *
 taken_index(PyObject *self, PyObject *item)
 {
     const bool mask = py_is_array(item) && py_array_of(item)->dtype == DT_UINT8;
-    if (mask && PyErr_WarnEx(PyExc_UserWarning,
-                             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                             1) < 0) {
+    if (mask &&
+        PyErr_WarnEx(PyExc_UserWarning,
+                     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                     1) < 0) {
         return NULL;
     }
     item = mask ? PyObject_CallMethod(item, "bool", NULL) : Py_NewRef(item);

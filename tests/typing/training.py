@@ -176,6 +176,9 @@ with dt.autograd.detect_anomaly(), dt.autograd.set_detect_anomaly(False):
     doubled.sum().backward()
 light: dt.Tensor = dt.utils.checkpoint.checkpoint(cube, point, use_reentrant=False)
 light = dt.utils.checkpoint.checkpoint_sequential([cube, cube], 2, point)
+states = dt.utils.checkpoint.get_device_states(point)
+assert_type(states, tuple[list[int], list[dt.DeviceArray]])
+dt.utils.checkpoint.set_device_states(*states)
 with (
     net.register_full_backward_hook(lambda module, grad_input, grad_output: None),
     net.register_full_backward_pre_hook(lambda module, grad_output: None),
