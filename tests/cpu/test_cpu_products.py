@@ -365,3 +365,41 @@ def test_what_a_product_is_added_to(dtype: str) -> None:
                 assert dt.equal(out.addmm_(left, right, beta=beta, alpha=alpha), want), (m, k, n, alpha, beta)
             row = dt.tensor(beta * c[:1] + alpha * (a @ b)).to(added.dtype)
             assert dt.equal(dt.addmm(added[0], left, right, beta=beta, alpha=alpha), row), (m, k, n, alpha, beta)
+
+
+# Shapes of products by vectors, matrices and batches.
+FACTORS = [((3, 4), (4, 5)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)),
+           ((0, 3), (3, 2)), ((3, 0), (0, 2)), ((40, 50), (50, 60)), ((300, 7), (7, 200))]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("shapes", FACTORS, ids=str)
+def test_products_of_integers_wrap(dtype: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    generator = np.random.default_rng(0)
+    large = np.iinfo(dtype)
+    a, b = (generator.integers(large.min, large.max, shape, dtype, endpoint=True) for shape in shapes)
+    wanted = np.matmul(a, b)
+    for turned in (False, True):
+        x, y = dt.from_numpy(a), dt.from_numpy(b)
+        if turned:  # columns side by side
+            x, y = (z.mT.contiguous().mT if z.ndim > 1 else z for z in (x, y))
+        found = x @ y
+        assert found.dtype.name == dtype and (found.numpy() == wanted).all()
+        out = dt.zeros(wanted.shape, dtype=dtype)
+        assert dt.matmul(x, y, out=out) is out and (out.numpy() == wanted).all()
+
+
+def test_other_products_of_integers() -> None:
+    x = dt.arange(6).reshape(2, 3)
+    assert dt.mm(x, x.T).tolist() == [[5, 14], [14, 50]] and dt.mv(x, x[0]).tolist() == [5, 14]
+    assert dt.dot(x[0], x[1]).item() == 14 and dt.bmm(x[None], x.T[None]).tolist() == [[[5, 14], [14, 50]]]
+    with pytest.raises(dt.DTypeMismatchError, match="not implemented for 'bool': it takes all dtypes but bool"):
+        (x > 1) @ (x > 1).T
+    with pytest.raises(dt.DTypeMismatchError, match="same dtype, but got int64 and int32"):
+        x @ x.T.int()
+
+
+def test_a_gpu_has_no_products_of_integers(cuda: str) -> None:
+    x = dt.arange(6, device=cuda).reshape(2, 3)
+    with pytest.raises(dt.DTypeMismatchError, match="not implemented for 'int64': it takes float16"):
+        x @ x.T

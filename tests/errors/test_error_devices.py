@@ -66,7 +66,7 @@ MOVED = {
     "in-place true division": "i = dt.arange(4, device='cpu').to(D)\ni /= 2",
     "float indices": "i = dt.ones(3, device='cpu').to(D)\nx[i]",
     "addmm": "c = dt.ones((3, 2), dtype='float64', device='cpu').to(D)\ndt.addmm(dt.ones((2, 2)), x, c)",
-    "integer matmul": "i = dt.ones((2, 2), dtype='int64', device='cpu').to(D)\ni @ i",
+    "integer linear": "i = dt.ones((2, 2), dtype='int64', device='cpu').to(D)\ndt.linear(i, i)",
     "shape, moved": "i = dt.ones((4, 5), device='cpu').to(D)\nx @ i",
     "shape, cast and moved": "i = dt.ones((4, 5), device='cpu').to(D, dt.float64)\nx.double() @ i",
     "shape, moved on the way": "i = (dt.ones((4, 5), device='cpu') + 1).to(D) * 2\nx @ i",

@@ -150,10 +150,10 @@ def dtype_rows() -> list[Row]:
             "(matmul: input float32, other float64)",
         ),
         (
-            "mm of integers",
-            lambda a, _: dt.mm(z(2, 3, on=a, dtype="int64"), z(3, 2, on=a, dtype="int64")),
+            "linear of integers",
+            lambda a, _: dt.linear(z(2, 3, on=a, dtype="int64"), z(2, 3, on=a, dtype="int64")),
             "dtype-not-supported",
-            f"\"mm\" not implemented for 'int64': it takes {products} (mm: input int64, mat2 int64)",
+            f"\"linear\" not implemented for 'int64': it takes {products} (linear: input int64, weight int64)",
         ),
         (
             "addmm",

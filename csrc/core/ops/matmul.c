@@ -54,6 +54,16 @@ check_operands(const char *op, const dt_operand *in, int n, dt_wording wording, 
     return dt_check_float(op, in, n, err);
 }
 
+/* The same where nothing but a product is asked for, which the host computes of integers too. */
+static dt_status
+check_factors(const char *op, const dt_operand *in, int n, dt_wording wording, dt_error *err)
+{
+    DT_TRY(dt_check_same_device(op, in, n, err));
+    DT_TRY(dt_check_dtypes(op, in, n, DT_ALL, wording, err));
+    return dt_array_device(in[0].array).type == DT_CPU ? dt_check_not_bool(op, in, n, "all dtypes but bool", err)
+                                                       : dt_check_float(op, in, n, err);
+}
+
 /* x, a matrix or batch, with the batch dimensions of out: borrowed. */
 static dt_array
 over_batch(const dt_array *x, const dt_array *out)
@@ -174,7 +184,7 @@ static DT_NOINLINE dt_status
 matmul(const dt_array *input, const dt_array *other, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", input, -1}, {"other", other, -1}, DT_OUT(out)};
-    DT_TRY(check_operands("matmul", in, 3, DT_MAT2_AT_1, err));
+    DT_TRY(check_factors("matmul", in, 3, DT_MAT2_AT_1, err));
     DT_TRY(dt_check_min_rank("matmul", in, 3, 0, 1, err));
     DT_TRY(dt_check_min_rank("matmul", in, 3, 1, 1, err));
     bool row = input->ndim == 1, column = other->ndim == 1;
@@ -232,7 +242,7 @@ static dt_status
 ranked(const char *op, int rank, const dt_array *input, const dt_array *mat2, dt_array *out, dt_error *err)
 {
     const dt_operand in[] = {{"input", input, -1}, {"mat2", mat2, -1}, DT_OUT(out)};
-    DT_TRY(check_operands(op, in, 3, DT_MAT2_AT_1, err));
+    DT_TRY(check_factors(op, in, 3, DT_MAT2_AT_1, err));
     DT_TRY(dt_check_rank(op, in, 3, 0, rank, err));
     DT_TRY(dt_check_rank(op, in, 3, 1, rank, err));
     if (rank == 3 && input->shape[0] != mat2->shape[0]) {
@@ -267,7 +277,7 @@ dt_mv(const dt_array *input, const dt_array *vec, dt_array *out, dt_error *err)
 {
     DT_RECORD_PRODUCT(input, vec, dt_mv(input, vec, out, err));
     const dt_operand in[] = {{"input", input, -1}, {"vec", vec, -1}, DT_OUT(out)};
-    DT_TRY(check_operands("mv", in, 3, DT_BY_NAME, err));
+    DT_TRY(check_factors("mv", in, 3, DT_BY_NAME, err));
     DT_TRY(dt_check_rank("mv", in, 3, 0, 2, err));
     DT_TRY(dt_check_rank("mv", in, 3, 1, 1, err));
     if (input->shape[1] != vec->shape[0]) {
@@ -285,7 +295,7 @@ dt_dot(const dt_array *input, const dt_array *tensor, dt_array *out, dt_error *e
 {
     DT_RECORD_PRODUCT(input, tensor, dt_dot(input, tensor, out, err));
     const dt_operand in[] = {{"input", input, -1}, {"tensor", tensor, -1}, DT_OUT(out)};
-    DT_TRY(check_operands("dot", in, 3, DT_BY_NAME, err));
+    DT_TRY(check_factors("dot", in, 3, DT_BY_NAME, err));
     DT_TRY(dt_check_rank("dot", in, 3, 0, 1, err));
     DT_TRY(dt_check_rank("dot", in, 3, 1, 1, err));
     if (input->shape[0] != tensor->shape[0]) {

@@ -29,6 +29,9 @@ typedef struct {
     const gemm_run *narrow, *narrow_anywhere; /* for the first half of the columns */
 } gemm_kernel;
 
+/* out = a @ b of integers, where out is contiguous from column to column (whole.c). */
+void cpu_whole_matmul(const dt_array *a, const dt_array *b, const dt_array *out);
+
 #define GEMM_MAX_ROWS 16
 #define GEMM_MAX_COLUMNS 32
 #define GEMM_MAX_DEPTH 512

@@ -99,6 +99,10 @@ dt_status
 cpu_matmul(const dt_array *a, const dt_array *b, const dt_array *bias, const dt_matmul_params *params, dt_array *out,
            dt_error *err)
 {
+    if (DT_UNLIKELY(!dt_is_float((dt_dtype)out->dtype))) {
+        cpu_whole_matmul(a, b, out);
+        return DT_OK;
+    }
     if (!is_dot(bias, params, out)) {
         return products(a, b, bias, params, out, err);
     }

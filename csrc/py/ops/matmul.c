@@ -180,13 +180,19 @@ py__attention_grad(PY_PARAMS)
     "\n\nFloats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,\n" \
     "DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit."
 
+/* of no more than a product */
+#define RAISES_OF_BOOLS                                                                                                \
+    "\n\nFloats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 "          \
+    "accumulate in\nfloat32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, "  \
+    "also for an out\nthat does not fit."
+
 #define OPS(X)                                                                                                         \
-    X(matmul,                                                                                                          \
-      "Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast." RAISES),        \
-        X(mm, "Matrix product (m, k) @ (k, n), no broadcasting." RAISES),                                              \
-        X(bmm, "Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting." RAISES),                             \
-        X(mv, "Matrix (m, k) times vector (k,)." RAISES),                                                              \
-        X(dot, "Inner product of two vectors (k,): 0-dimensional." RAISES),                                            \
+    X(matmul, "Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which "                   \
+              "broadcast." RAISES_OF_BOOLS),                                                                           \
+        X(mm, "Matrix product (m, k) @ (k, n), no broadcasting." RAISES_OF_BOOLS),                                     \
+        X(bmm, "Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting." RAISES_OF_BOOLS),                    \
+        X(mv, "Matrix (m, k) times vector (k,)." RAISES_OF_BOOLS),                                                     \
+        X(dot, "Inner product of two vectors (k,): 0-dimensional." RAISES_OF_BOOLS),                                   \
         X(outer, "Outer product of vectors (m,) and (n,): (m, n)." RAISES),                                            \
         X(addmm,                                                                                                       \
           "beta * input + alpha * (mat1 @ mat2); mat1 (m, k), mat2 (k, n), input broadcasts to (m, n)." RAISES),       \

@@ -72,7 +72,8 @@ This page is written by `tools/differences.py` from `tests/helpers/pytorch/torch
 INTEGERS = "bool uint8 int8 int16 int32 int64"
 NO_INTEGERS = r"not implemented for '(bool|uint8|int\d+)'"
 WANTS_TENSOR = r"must be Tensor, not int|received an invalid combination of arguments"
-PRODUCTS = "addmm addmm/decomposed baddbmm bmm dot vdot matmul mm mv __rmatmul__ nn.functional.linear"
+PLAIN_PRODUCTS = "bmm dot matmul mm mv __rmatmul__"
+PRODUCTS = "addmm addmm/decomposed baddbmm vdot nn.functional.linear"
 SUMS_OF_PRODUCTS = "addbmm addmv addr einsum inner linalg.matrix_power linalg.multi_dot tensordot"
 
 DIFFERENT: list[Difference] = [
@@ -87,6 +88,23 @@ DIFFERENT: list[Difference] = [
         "the sum of products, which wraps",
         "int8 times int8 overflows int8: PyTorch wraps silently. Convert to a float dtype first.",
         INTEGERS,
+    ),
+    Difference(
+        PLAIN_PRODUCTS,
+        "refused",
+        NO_INTEGERS,
+        "DTypeMismatchError on a GPU, and for bools",
+        "the sum of products, which wraps",
+        "PyTorch has none of integers on a GPU either.",
+        INTEGERS,
+    ),
+    Difference(
+        "addbmm",
+        "refused",
+        "doesn't match the broadcast shape",
+        "ShapeMismatchError in place, where the array has another shape than the result",
+        "an array that changes its shape",
+        "What an op writes in place keeps its shape.",
     ),
     Difference(
         "add",
