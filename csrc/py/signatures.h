@@ -337,8 +337,8 @@
 #define PY_TEXT_rand_like "input, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, memory_format=None"
 #define PY_SPEC_randn_like {"randn_like", 1, 1, -1, {"input", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "memory_format"}, __func__}
 #define PY_TEXT_randn_like "input, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, memory_format=None"
-#define PY_SPEC_randint {"randint", 1, 3, -1, {"low", "high", "size", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
-#define PY_TEXT_randint "low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
+#define PY_SPEC_randint {"randint", 0, 3, -1, {"low", "high", "size", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
+#define PY_TEXT_randint "low=0, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
 #define PY_SPEC_randperm {"randperm", 1, 1, -1, {"n", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}
 #define PY_TEXT_randperm "n, *, generator=None, dtype=None, device=None, requires_grad=False, pin_memory=False, layout=None, out=None"
 #define PY_SPEC__normal {"normal", 3, 3, -1, {"mean", "std", "size", "generator", "dtype", "device", "requires_grad", "pin_memory", "layout", "out"}, __func__}

@@ -673,7 +673,7 @@ def randn_like(
     memory_format: _MemoryFormat | None = None,
 ) -> DeviceArray: ...
 def randint(
-    low: _Int,
+    low: _Int = 0,
     high: _Int | None = None,
     size: _Ints | None = None,
     *,

@@ -774,8 +774,9 @@ class DeviceArray:
     def bmm(self, /, mat2: DeviceArray) -> DeviceArray:
         """Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting.
 
-        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+        float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+        that does not fit.
 
         >>> dt.bmm(dt.ones(5, 2, 3), dt.ones(5, 3, 4)).shape
         (5, 2, 4)
@@ -1320,8 +1321,9 @@ class DeviceArray:
     def dot(self, /, tensor: DeviceArray) -> DeviceArray:
         """Inner product of two vectors (k,): 0-dimensional.
 
-        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+        float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+        that does not fit.
 
         >>> dt.dot(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
         DeviceArray(11., device='cpu', dtype=float32)
@@ -2685,8 +2687,9 @@ class DeviceArray:
     def matmul(self, /, other: DeviceArray) -> DeviceArray:
         """Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast.
 
-        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+        float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+        that does not fit.
 
         >>> dt.matmul(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
         DeviceArray([3., 7.], device='cpu', dtype=float32)
@@ -2798,8 +2801,9 @@ class DeviceArray:
     def mm(self, /, mat2: DeviceArray) -> DeviceArray:
         """Matrix product (m, k) @ (k, n), no broadcasting.
 
-        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+        float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+        that does not fit.
 
         >>> dt.mm(dt.ones(2, 3), dt.ones(3, 2))
         DeviceArray([[3., 3.],
@@ -2882,8 +2886,9 @@ class DeviceArray:
     def mv(self, /, vec: DeviceArray) -> DeviceArray:
         """Matrix (m, k) times vector (k,).
 
-        Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-        DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+        Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+        float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+        that does not fit.
 
         >>> dt.mv(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
         DeviceArray([3., 7.], device='cpu', dtype=float32)
@@ -5198,8 +5203,9 @@ def bitwise_xor(input: DeviceArray, other: _Operand, *, out: DeviceArray | None 
 def bmm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Batch of matrix products (b, m, k) @ (b, k, n), no broadcasting.
 
-    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+    float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+    that does not fit.
 
     >>> dt.bmm(dt.ones(5, 2, 3), dt.ones(5, 3, 4)).shape
     (5, 2, 4)
@@ -5383,8 +5389,9 @@ def div(input: DeviceArray, other: _Operand, *, rounding_mode: Literal["trunc", 
 def dot(input: DeviceArray, tensor: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Inner product of two vectors (k,): 0-dimensional.
 
-    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+    float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+    that does not fit.
 
     >>> dt.dot(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
     DeviceArray(11., device='cpu', dtype=float32)
@@ -5979,8 +5986,9 @@ def masked_select(input: DeviceArray, mask: DeviceArray, *, out: DeviceArray | N
 def matmul(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Matrix product: (m, k) @ (k, n); one dimension is a vector; more are batches, which broadcast.
 
-    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+    float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+    that does not fit.
 
     >>> dt.matmul(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
     DeviceArray([3., 7.], device='cpu', dtype=float32)
@@ -6073,8 +6081,9 @@ def minimum(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = No
 def mm(input: DeviceArray, mat2: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Matrix product (m, k) @ (k, n), no broadcasting.
 
-    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+    float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+    that does not fit.
 
     >>> dt.mm(dt.ones(2, 3), dt.ones(3, 2))
     DeviceArray([[3., 3.],
@@ -6100,8 +6109,9 @@ def mul(input: DeviceArray, other: _Operand, *, out: DeviceArray | None = None) 
 def mv(input: DeviceArray, vec: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """Matrix (m, k) times vector (k,).
 
-    Floats of one dtype on one device; float16 and bfloat16 accumulate in float32. Raises DeviceMismatchError,
-    DTypeMismatchError (also for ints and bool) and ShapeMismatchError, also for an out that does not fit.
+    Floats of one dtype on one device, on the cpu also integers, whose sums wrap; float16 and bfloat16 accumulate in
+    float32. Raises DeviceMismatchError, DTypeMismatchError (also for bool) and ShapeMismatchError, also for an out
+    that does not fit.
 
     >>> dt.mv(dt.tensor([[1.0, 2.0], [3.0, 4.0]]), dt.tensor([1.0, 1.0]))
     DeviceArray([3., 7.], device='cpu', dtype=float32)
@@ -6236,7 +6246,7 @@ def rand_like(input: DeviceArray, *, generator: Generator | None = None, dtype: 
     >>> dt.rand_like(dt.zeros(2, 3)).shape
     (2, 3)
     """
-def randint(low: _Int, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
+def randint(low: _Int = 0, high: _Int | None = None, size: _Ints | None = None, *, generator: Generator | None = None, dtype: _DType | None = None, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: _Layout | None = None, out: DeviceArray | None = None) -> DeviceArray:
     """Integers evenly distributed over [low, high), int64 by default; randint(high, size) starts at 0.
 
     The same seed gives the same numbers on every device. Raises DTypeMismatchError for a dtype that cannot hold them,

@@ -160,3 +160,25 @@ assert torch.rand(2, device="cuda").tolist() == drawn
 def test_what_synchronised_and_reversible_layers_import(tmp_path: Path) -> None:
     done = run(tmp_path, PARALLEL, "--no-report", "--simulate", "2")
     assert done.returncode == 0, done.stderr
+
+
+HABITS = """
+assert isinstance(torch.zeros(2), torch.autograd.Variable) and not isinstance(3, torch.autograd.Variable)
+assert torch.autograd.Variable(torch.ones(2), requires_grad=True).requires_grad
+scores = torch.randn(5, 2, 4, device="cuda").log_softmax(2)
+labels = torch.IntTensor([1, 2, 3]), torch.IntTensor([5, 5]), torch.IntTensor([1, 2])
+assert torch.nn.CTCLoss()(scores, *labels).is_cuda
+torch.manual_seed(0)
+first = torch.rand(1)
+torch.manual_seed(0)
+layer = torch.nn.LazyLinear(4)
+assert torch.rand(1) == first and layer(torch.ones(1, 3)).shape == (1, 4) and layer.bias.abs().sum() > 0
+assert torch.cuda._initialized is True and torch.randint(high=5, size=(2,)).shape == (2,)
+torch.set_default_tensor_type("torch.cuda.FloatTensor")
+assert torch.Tensor([1e10]).is_cuda and torch.Tensor(2, 3).is_cuda and not torch.FloatTensor([1]).is_cuda
+"""
+
+
+def test_habits_of_older_programs(tmp_path: Path) -> None:
+    done = run(tmp_path, HABITS, "--no-report")
+    assert done.returncode == 0, done.stderr

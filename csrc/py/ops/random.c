@@ -291,8 +291,8 @@ py_randint(PY_PARAMS)
         a.v[1] = a.v[0];
         a.v[0] = NULL;
     }
-    if (!py_given(a.v[2])) {
-        PyErr_SetString(PyExc_TypeError, "randint() missing required argument: 'size'");
+    if (!py_given(a.v[1]) || !py_given(a.v[2])) {
+        PyErr_Format(PyExc_TypeError, "randint() missing required argument: '%s'", py_given(a.v[1]) ? "size" : "high");
         return NULL;
     }
     if (py_arg_int(&a, 0, &params.low) < 0 || py_arg_int(&a, 1, &params.high) < 0 ||

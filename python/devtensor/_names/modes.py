@@ -6,7 +6,7 @@ from typing import Any
 
 from devtensor import _C
 from devtensor._dtypes.autocast import here
-from devtensor._names.old_names import typed_classes
+from devtensor._names.old_names import choose_kind, typed_classes
 from devtensor.amp.autocast_mode import get_autocast_dtype, is_autocast_enabled
 from devtensor.autograd import anomaly
 
@@ -23,6 +23,7 @@ def set_default_tensor_type(t: Any) -> None:
         )
     _C.set_default_dtype(t.dtype)
     _C.set_default_device(t.device_type)
+    choose_kind(t.device_type)
 
 
 def is_anomaly_enabled() -> bool:

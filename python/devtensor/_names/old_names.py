@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from devtensor import _C
 from devtensor._C import DeviceArray
@@ -32,9 +32,20 @@ def _made(op: str, dtype: _C.dtype, device: str, given: tuple[Any, ...]) -> Devi
     return _C.empty(given or (0,), dtype=dtype, device=device)
 
 
+_default_kind = ["cpu"]  # of device: what set_default_tensor_type chose
+
+
 def new_array(*given: Any) -> DeviceArray:
-    """What DeviceArray(...) gives: of the default dtype on the cpu, of sizes (contents undefined), or of numbers."""
-    return _made("Tensor", _C.get_default_dtype(), "cpu", given)
+    """What DeviceArray(...) gives: of the default dtype, of sizes (contents undefined), or of numbers.
+
+    On the cpu, unless set_default_tensor_type chose a class of another kind of device.
+    """
+    return _made("Tensor", _C.get_default_dtype(), _default_kind[0], given)
+
+
+def choose_kind(device_type: str) -> None:
+    """Where new_array makes its arrays."""
+    _default_kind[0] = device_type
 
 
 class _Typed(type):
@@ -99,13 +110,28 @@ def type_of(input: DeviceArray, dtype: Any = None, non_blocking: bool = False) -
 type_of.__name__ = type_of.__qualname__ = "type"
 
 
-def Variable(data: DeviceArray, requires_grad: bool = False, volatile: bool | None = None) -> DeviceArray:
-    """data itself: since PyTorch 0.4 every array can require a gradient. volatile does nothing but warn, as there.
+class _AnyArray(type):
+    """The class of Variable, of which every array is an instance."""
 
-    >>> dt.autograd.Variable(dt.ones(2), requires_grad=True).requires_grad
-    True
-    """
-    if volatile:
-        text = "volatile was removed and now has no effect. Use `with devtensor.no_grad():` instead."
-        warnings.warn(text, UserWarning, stacklevel=2)
-    return data.detach().requires_grad_(requires_grad)
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, DeviceArray)
+
+    def __call__(cls, data: DeviceArray, requires_grad: bool = False, volatile: bool | None = None) -> DeviceArray:
+        if volatile:
+            text = "volatile was removed and now has no effect. Use `with devtensor.no_grad():` instead."
+            warnings.warn(text, UserWarning, stacklevel=2)
+        return data.detach().requires_grad_(requires_grad)
+
+
+if TYPE_CHECKING:
+
+    def Variable(data: DeviceArray, requires_grad: bool = False, volatile: bool | None = None) -> DeviceArray: ...
+else:
+
+    class Variable(metaclass=_AnyArray):
+        """Variable(data, requires_grad=False, volatile=None) is data itself: since PyTorch 0.4 every array can require a
+        gradient, and is a Variable. volatile does nothing but warn, as there.
+
+        >>> dt.autograd.Variable(dt.ones(2), requires_grad=True).requires_grad
+        True
+        """

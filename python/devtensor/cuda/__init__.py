@@ -544,3 +544,10 @@ from devtensor.cuda._old_names import (  # noqa: E402
     seed,
     seed_all,
 )
+
+
+def __getattr__(name: str) -> bool:
+    """cuda._initialized, which reversible layers ask as PyTorch's own checkpoint does."""
+    if name == "_initialized":
+        return is_initialized()
+    raise AttributeError(f"module 'devtensor.cuda' has no attribute {name!r}")

@@ -9,6 +9,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _Parameter
 from devtensor._composed.arguments import need_array
 from devtensor._types import Device, DType
+from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn.conv import (
     Conv1d,
     Conv2d,
@@ -38,6 +39,12 @@ class _Lazy(Module):
     def has_uninitialized_params(self) -> bool:
         """Whether the first call is still to come."""
         return True
+
+    def reset_parameters(self) -> None:
+        """Zeros: random numbers are drawn by the first call."""
+        with no_grad():
+            for parameter in self.parameters():
+                parameter.zero_()
 
     def _channels(self, input: DeviceArray) -> int:
         """The number of inputs that this call shows."""

@@ -10,6 +10,8 @@ import os
 import random
 from typing import Any
 
+_RANDINT = ("low", "high", "size")
+
 
 def seed() -> None:
     random.seed(0)
@@ -65,8 +67,9 @@ def _draw_from_devtensor() -> None:
         return draw
 
     def randint(*args: Any, generator: Any = None, dtype: Any = None, **options: Any) -> torch.Tensor:
-        low, high, size = args if len(args) == 3 else (0, *args) if len(args) == 2 else (0, 0, ())
-        low, high, size = options.get("low", low), options.get("high", high), options.get("size", size)
+        without_low = len(args) + ("size" in options) == 2
+        placed = dict(zip(_RANDINT[without_low:], args, strict=False))
+        low, high, size = ({"low": 0, **options, **placed}[name] for name in _RANDINT)
         drawn = dt.randint(low, high, tuple(size), generator=generator_of(generator))
         return given(drawn, dtype or torch.int64)
 
@@ -79,7 +82,8 @@ def _draw_from_devtensor() -> None:
 
     def normal(mean: Any, std: Any = 1.0, size: Any = None, generator: Any = None, **options: Any) -> torch.Tensor:
         shape = size if size is not None else torch.broadcast_shapes(np.shape(mean), np.shape(std))
-        return given(dt.randn(tuple(shape), generator=generator_of(generator))) * std + mean
+        drawn = given(dt.randn(tuple(shape), generator=generator_of(generator))) * std + mean
+        return drawn.requires_grad_(options.get("requires_grad", False))
 
     def multinomial(input: torch.Tensor, num_samples: int, replacement: bool = False, **_: Any) -> torch.Tensor:
         return given(dt.multinomial(dt.from_numpy(input.detach().numpy()), num_samples, replacement))
@@ -124,9 +128,9 @@ def _draw_from_devtensor() -> None:
             dt.randint(0, 2**62, (1,))  # the seed of the workers
             super().__init__(loader)
 
-    def manual_seed(value: int) -> Any:
-        dt.manual_seed(value)
-        return plain_seed(value)
+    def manual_seed(seed: int) -> Any:
+        dt.manual_seed(seed)
+        return plain_seed(seed)
 
     plain_seed = torch.manual_seed
     torch.manual_seed = manual_seed

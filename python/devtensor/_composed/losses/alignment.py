@@ -40,7 +40,10 @@ def ctc_loss(
     >>> F.ctc_loss(scores, dt.tensor([[1]]), [2], [1])
     DeviceArray(0.2877, device='cpu', dtype=float32)
     """
-    op, arrays = "ctc_loss", (log_probs, targets)
+    op = "ctc_loss"
+    if _C._as_torch() and isinstance(targets, DeviceArray) and isinstance(log_probs, DeviceArray):
+        targets = targets.to(log_probs.device)  # which PyTorch does by itself
+    arrays = (log_probs, targets)
     reduction = chosen(op, None, None, reduction)
     blank, zero_infinity = _need_int(op, "blank", blank), _need_bool(op, "zero_infinity", zero_infinity)
     need_array(op, "targets", targets)
