@@ -186,8 +186,11 @@ def test_numbers_and_arrays_of_numpy() -> None:
     assert repr(loaded(saved(want))) == repr(want)
     swapped = loaded(saved(np.ones(2, ">f4")))
     assert swapped.dtype == ">f4" and swapped.tolist() == [1, 1]
-    with pytest.raises(TypeError, match=r"obj\['a'\] is a ndarray of object, and of NumPy a checkpoint holds numbers"):
-        dt.save({"a": np.array([None])}, io.BytesIO())
+    for other in (np.array([None, "x"]), np.array(["cat", "dog"]), np.zeros(2, [("a", "f4")]), np.datetime64("2020")):
+        data = saved({"a": other})
+        assert repr(loaded(data, weights_only=False)) == repr({"a": other})
+        with pytest.raises((RuntimeError, pickle.UnpicklingError)):
+            loaded(data)
     assert repr(in_torch(saved(want), weights_only=False)) == repr(want)
     for protocol in (2, 4, 5):
         assert repr(loaded(of_torch(want, pickle_protocol=protocol))) == repr(want)
@@ -540,6 +543,32 @@ class Mode(enum.Enum):
 
 class Slotted:
     __slots__ = ("a",)
+
+    class Inner:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+
+class Several(list[Any]):
+    pass
+
+
+def test_one_name_of_a_class_with_and_without_trust() -> None:
+    inner = Slotted.Inner([1])
+    plain = saved([inner, Slotted.Inner])
+    with pytest.raises(pickle.UnpicklingError, match=r"object of .*\.Slotted\.Inner; .*add_safe_globals\(\[Inner\]\)"):
+        loaded(plain)
+    for given in ([Slotted.Inner], [Slotted, Slotted.Inner]):
+        with dt.serialization.safe_globals(given):
+            assert saved([inner, Slotted.Inner]) == plain
+            got = loaded(plain)
+            assert got[0].x == [1] and got[1] is Slotted.Inner and type(got[0]) is Slotted.Inner
+    assert loaded(plain, weights_only=False)[1] is Slotted.Inner
+    with dt.serialization.safe_globals([Several]):
+        assert loaded(saved(Several([1, 2])), weights_only=False) == [1, 2]
+    with dt.serialization.safe_globals([(Slotted.Inner, "elsewhere.Thing")]):
+        data = saved(inner)
+        assert loaded(data).x == [1] and b"celsewhere\nThing\n" in data
 
 
 def test_classes_that_the_program_trusts() -> None:

@@ -9,13 +9,15 @@ import pickle
 import random
 import re
 import struct
+import sys
 import time
 import tracemalloc
+import types
 import zipfile
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -446,3 +448,128 @@ def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(module, name, value)
     with pytest.raises(BaseException):  # noqa: B017
         test_hostile_files(file, tmp_path)
+
+
+class Asked:
+    """Notes when something is asked of it."""
+
+    asked: ClassVar[list[str]] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        Asked.asked.append(name)
+        return object.__getattribute__(self, name)
+
+
+class Lazy(types.ModuleType):
+    def __getattribute__(self, name: str) -> Any:
+        Asked.asked.append(name)
+        return object.__getattribute__(self, name)
+
+
+def test_a_refusal_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = types.ModuleType("usual")
+    usual.x = Asked()  # type: ignore[attr-defined]
+    for name, module in (("lazy", Lazy("lazy")), ("blocked", None), ("odd", Asked()), ("usual", usual)):
+        monkeypatch.setitem(sys.modules, name, module)  # type: ignore[arg-type]
+        Asked.asked.clear()
+        with pytest.raises(pickle.UnpicklingError, match=f"an object of {name}.x; load"):
+            loaded(plant(f"c{name}\nx\n.".encode()))
+        assert not Asked.asked, name
+
+
+REFUSED = (  # names, what the refusal says, and whether it may name add_safe_globals
+    ("builtins\neval", "builtins.eval", False),
+    ("os\nsystem", "os.system", False),
+    ("os.path\njoin", "os.path.join", False),
+    ("json\ndumps", "json.dumps", False),  # which is no class
+    ("torch.optim.adam\nAdam", "an object of torch.optim.adam.Adam", False),
+    ("torch._C\nGenerator", "an object of torch._C.Generator", False),
+    ("torch.nn.modules.module\n_IncompatibleKeys", "an object of torch.nn.modules.module._IncompatibleKeys", False),
+    ("torchvision.transforms.transforms\nCompose", "an object of torchvision.*Compose", True),
+    ("torchmetrics.x\nAccuracy", "an object of torchmetrics.x.Accuracy", True),
+    ("torchvision.models.resnet\nResNet", "a whole module of class torchvision.models.resnet.ResNet", False),
+    ("fractions\nFraction", "an object of fractions.Fraction", True),
+)
+
+
+def test_a_refusal_gives_ways_out() -> None:
+    for name, text, trust in REFUSED:
+        with pytest.raises(pickle.UnpicklingError, match=f"{text}; .*weights_only=False.*state_dict") as found:
+            loaded(plant(b"c" + name.encode() + b"\n."))
+        assert ("add_safe_globals" in str(found.value)) == trust, name
+
+
+def colliding(key: Callable[[int], bytes], count: int) -> bytes:
+    return b"}(" + b"".join(key(i) + b"N" for i in range(1, count)) + b"u."
+
+
+def number(value: int) -> bytes:
+    return pickle.dumps(value, 2)[2:-1]
+
+
+SLOW_KEYS = {
+    "sizes": b"ctorch\nSize\n((" + b"K\1" * 100_000 + b"ttRq\0}(" + b"h\0K\1" * 20_000 + b"u.",
+    "sizes in a set": b"c__builtin__\nset\n(](ctorch\nSize\n(("
+    + b"K\1" * 60_000
+    + b"ttRq\0"
+    + b"h\0" * 9_000
+    + b"etR.",
+    "ints": b"\x8b" + struct.pack("<i", 200_000) + b"\1" * 200_000 + b"q\0}(" + b"h\0K\1" * 20_000 + b"u.",
+    "ints of one hash": colliding(lambda i: number(i * (2**61 - 1)), 20_000),
+    "tuples of one hash": colliding(lambda i: number(i * (2**61 - 1)) + b"\x85", 20_000),
+    "a set of one hash": b"c__builtin__\nset\n(](" + b"".join(number(i * (2**61 - 1)) for i in range(20_000)) + b"etR.",
+    "pairs of one hash": b"ccollections\nOrderedDict\n(]("
+    + b"".join(number(i * (2**61 - 1)) + b"N\x86" for i in range(18_000))
+    + b"etR.",
+}
+
+
+@pytest.mark.parametrize("name", SLOW_KEYS)
+def test_keys_that_take_long(name: str) -> None:
+    start = time.process_time()
+    with pytest.raises(
+        RuntimeError, match="is damaged: its pickle has (a key of .* too large|too many keys that have)"
+    ):
+        loaded(plant(SLOW_KEYS[name]))
+    assert time.process_time() - start < 1
+
+
+def test_keys_of_numbers_that_are_no_attack() -> None:
+    keys = [*(random.Random(0).getrandbits(64) for _ in range(2000)), *range(-3, 3), 2**61, 2**2000, -(2**61)]
+    pairs = [(x, y) for x in range(-9, 9) for y in range(-9, 9)]
+    want = [dict.fromkeys([*keys, *pairs, dt.Size([1, 2])], 0) for _ in range(3)]
+    assert loaded(saved(want)) == want and loaded(saved(set(pairs))) == set(pairs)
+
+
+INNER = {
+    "a maker": b"cbuiltins\nint\n.",
+    "in a list": b"](cbuiltins\nint\ne.",
+    "as a value": b"}X\1\0\0\0actorch\nTensor\ns.",
+    "in tuples in a list": b"](cbuiltins\nint\n\x85\x85e.",
+    "in tuples": b"cbuiltins\nint\n\x85q\0\x85.",
+    "in a slice": b"cbuiltins\nslice\n(cbuiltins\nint\ntR.",
+    "in a set": b"cbuiltins\nset\n(cbuiltins\nint\n\x85tR.",
+    "in pairs": b"ccollections\nOrderedDict\n(K\1cbuiltins\nint\n\x86\x85tR.",
+    "the class of a storage": b"](ctorch\nFloatStorage\ne.",
+    "getattr": b"](cbuiltins\ngetattr\ne.",
+}
+
+
+def test_what_stands_for_names_does_not_come_out() -> None:
+    for name, data in INNER.items():
+        with pytest.raises(pickle.UnpicklingError, match="by itself, which is no data|an object of"):
+            print(name, loaded(plant(data)))
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    for how in ({}, {"weights_only": False}):
+        with pytest.raises(pickle.UnpicklingError, match="holds a Memory by itself"):
+            loaded(of_torch(torch.ones(2).untyped_storage()), **how)
+
+
+def test_nested_names_are_not_a_way_round() -> None:
+    for outer, name in (("os", "system"), ("builtins", "eval"), ("a", "b.c"), ("torch._utils", "x")):
+        text = f"X{struct.pack('<I', len(name)).decode('latin1')}{name}".encode("latin1")
+        for end in (b"\x86R.", b"\x86R)R.", b"\x86R)\x81."):
+            with pytest.raises(pickle.UnpicklingError):
+                loaded(plant(b"c__builtin__\ngetattr\nc" + outer.encode() + b"\nA\n" + text + end))
+    with pytest.raises(pickle.UnpicklingError, match="an object of os.A"):
+        loaded(plant(b"c__builtin__\ngetattr\ncos\nA\nq\0h\0)R."))

@@ -13,10 +13,10 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from checkpoint_files import loaded, of_torch, plant, saved
+from checkpoint_files import in_torch, loaded, of_torch, plant, saved
 from support import DEVICES, python_path
 
 import devtensor as dt
@@ -275,3 +275,228 @@ def test_programs_of_pytorch_as_they_are(tmp_path: Path) -> None:
     assert theirs[0] == "UnpicklingError True" and out(*ours, "read", str(tmp_path / "a.pt"))[:2] == theirs
     written = out(*ours, "write", str(tmp_path / "b.pt"))
     assert out(*ours, "read", str(tmp_path / "b.pt"))[:2] == written[:2] and written[0] == theirs[0]
+
+
+# ---------------------------------------------------------------- what else programs do
+
+
+class Wrong:
+    """Raises an error of its own where it is made again."""
+
+    error: Exception
+
+    def __getstate__(self) -> Any:
+        return {"a": 1}
+
+    def __setstate__(self, state: Any) -> None:
+        raise type(self).error
+
+
+def test_errors_of_the_program_come_out_as_they_are() -> None:
+    for error in (ValueError("lr must be positive"), EOFError("mine"), TypeError("it has no wheels"), KeyError("a")):
+        Wrong.error = error
+        with pytest.raises(type(error)) as found:
+            loaded(saved([Wrong()]), weights_only=False)
+        assert found.value is error
+    for data in (b")Q.", b"(tQ."):
+        with pytest.raises(pickle.UnpicklingError, match="refers to something that is no storage"):
+            loaded(plant(data), weights_only=False)
+    with pytest.raises(TypeError, match="the file: it has an array of complex64"):
+        loaded(plant(b"ctorch\ncomplex64\n."), weights_only=False)
+
+
+class Held:
+    held: Any
+
+
+def test_a_set_that_is_reached_from_inside_itself() -> None:
+    for kind in (set, frozenset):
+        one = Held()
+        one.held = kind([one])
+        for start in (one, one.held):
+            got = loaded(saved(start), weights_only=False)
+            item = got if start is one else next(iter(got))
+            assert next(iter(item.held)) is item and (start is one or item.held is got)
+
+
+def test_types_that_have_no_name() -> None:
+    want = [type(None), type(...), type(NotImplemented), ..., NotImplemented]
+    assert loaded(saved(want), weights_only=False) == want == pickle.loads(pickle.dumps(want, 2))
+
+
+class Seen:
+    seen: ClassVar[list[Any]] = []
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state)
+        Seen.seen.append(self.x.tolist())
+
+    class Inner(dict[str, Any]):
+        pass
+
+
+def test_files_of_before_1_6_run_code_once() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    thing = [Seen(torch.tensor([1.0, 2.0])), Seen.Inner(a=3), {Color.RED}, Several([1]), torch.nn.Linear(1, 1).forward]
+    Seen.seen.clear()
+    got = loaded(of_torch(thing, _use_new_zipfile_serialization=False), weights_only=False)
+    assert Seen.seen == [[1.0, 2.0]] and got[1:4] == thing[1:4] and got[4](dt.ones(1, 1)).shape == (1, 1)
+
+
+ANEW = """
+import io, sys, torch
+import torch.optim.swa_utils
+import torch.utils.data as data
+o, m = torch.ones, torch.nn.Linear(1, 1)
+things = [
+    torch.optim.Adam(m.parameters()), torch.optim.lr_scheduler.StepLR(torch.optim.SGD(m.parameters(), 0.1), 1),
+    torch.distributions.Normal(0.0, 1.0), torch.optim.swa_utils.AveragedModel(m), data.TensorDataset(o(2)),
+    torch.nn.utils.rnn.pack_padded_sequence(o(3, 2, 1), [3, 2]), torch.nn.init.xavier_uniform_,
+]
+for thing in things:
+    file = io.BytesIO()
+    torch.save(thing, file)
+    sys.stdout.write(file.getvalue().hex() + "\\n")
+"""
+READ = "import sys, io, devtensor as dt; print(type(dt.load(io.BytesIO(sys.stdin.buffer.read()), weights_only=False)))"
+
+
+def test_packages_that_the_program_has_not_used() -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    env = os.environ | {"PYTHONPATH": python_path()}
+    files = subprocess.run([sys.executable, "-c", ANEW], capture_output=True, text=True, check=True, timeout=100)
+    wanted = ("Adam", "StepLR", "Normal", "AveragedModel", "TensorDataset", "PackedSequence", "function")
+    for line, want in zip(files.stdout.split(), wanted, strict=True):
+        got = subprocess.run([sys.executable, "-c", READ], input=bytes.fromhex(line), env=env, capture_output=True)
+        assert want in got.stdout.decode(), got.stderr.decode()
+
+
+def test_what_agrees_with_pytorch_and_what_is_refused() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    d, o = torch.distributions, torch.ones
+    for agrees in (
+        *(d.Normal(0.0, o(2)), d.Categorical(o(2)), d.Independent(d.Gamma(o(2), o(2)), 1), d.HalfCauchy(1.0)),
+        *(d.LogNormal(0.0, 1.0), d.VonMises(o(1), o(1)), d.LowRankMultivariateNormal(o(2), o(2, 1), o(2))),
+    ):
+        x = agrees.sample()
+        got = loaded(of_torch(agrees), weights_only=False)
+        assert dt.allclose(got.log_prob(dt.tensor(x.tolist())), dt.tensor(agrees.log_prob(x).tolist()), atol=1e-4)
+    keys = torch.nn.Linear(1, 1).load_state_dict({}, strict=False)
+    assert loaded(of_torch(keys), weights_only=False).missing_keys == ["weight", "bias"]
+    assert loaded(of_torch(torch.Tensor.relu), weights_only=False)(dt.tensor(-1.0)).item() == 0
+    for other in (
+        *(d.Beta(o(1), o(1)), d.InverseGamma(1.0, 2.0), d.MultivariateNormal(o(2), torch.eye(2)), torch.no_grad()),
+        *(torch.utils.data.DataLoader([1]), torch.autocast("cpu"), torch.Generator()),
+        torch.optim.lr_scheduler.CyclicLR(torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), 0.1), 0.1, 0.2),
+        d.Wishart(o(1) * 3, torch.eye(2)),
+    ):
+        with pytest.raises(
+            pickle.UnpicklingError, match=f"has an object of torch.*{type(other).__name__}, whose attrib"
+        ):
+            loaded(of_torch(other), weights_only=False)
+    for name in ("quantized.dynamic.modules.linear", "qat.modules.conv", "quantizable.modules.rnn", "intrinsic"):
+        for kind in (b"Linear", b"Conv2d", b"LSTM"):
+            with pytest.raises(
+                pickle.UnpicklingError, match=f"names torch.nn.{name}.*, which devtensor has nothing for"
+            ):
+                loaded(plant(b"ctorch.nn." + name.encode() + b"\n" + kind + b"\n."), weights_only=False)
+
+
+def test_data_parallel_of_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    theirs = torch.nn.DataParallel(torch.nn.Linear(2, 3))
+    got = loaded(of_torch([theirs]), weights_only=False)[0]
+    assert dt.allclose(got(dt.ones(4, 2)), dt.tensor(theirs(torch.ones(4, 2)).tolist()), atol=1e-6)
+    assert vars(got).keys() == vars(nn.DataParallel(nn.Linear(2, 3), [])).keys()
+    assert list(loaded(saved(got), weights_only=False).state_dict()) == list(theirs.state_dict())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_data_parallel_of_a_machine_with_more_gpus(device: str) -> None:
+    state = {"_modules": {"module": nn.Linear(2, 3).to(device)}, "training": True, "dim": 0}
+    state |= {"device_ids": [*range(64)], "output_device": 63, "src_device_obj": dt.device("cpu")}
+    got = nn.DataParallel.__new__(nn.DataParallel)
+    got.__setstate__(state)
+    here = dt.cuda.device_count() if device.startswith("cuda") else 0
+    assert got.device_ids == [*range(here)] and got(dt.ones(4, 2, device=device)).shape == (4, 3)
+
+
+STATES = """
+import sys, torch
+class Updates(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.old = torch.nn.Linear(2, 1), 3
+        self.parameters = torch.nn.ReLU()  # hidden by the method
+        self.register_buffer("b", torch.ones(1), persistent=False)
+    def __setstate__(self, state):
+        assert "fc" in state["_modules"] or "fc" in state
+        self.__dict__.update(state)
+        self.__dict__.setdefault("new", 1)
+class Calls(Updates):
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.calls = 1
+if sys.argv[1] == "write":
+    torch.save([Updates(), Calls()], sys.argv[2])
+one, other = torch.load(sys.argv[2], weights_only=False)
+for m in (one, other):
+    print(m.fc(torch.ones(1, 2)).shape, m.new, m.old, list(m.state_dict()), m.b.tolist(), len([*m.modules()]))
+print(other.calls)
+"""
+
+
+def test_modules_with_a_setstate_of_their_own(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    program = tmp_path / "prog.py"
+    program.write_text(STATES)
+    env = os.environ | {"PYTHONPATH": python_path()}
+    outs = []
+    for how, ours in (("write", False), ("read", True), ("write", True), ("read", True)):
+        command = [sys.executable, *(("-m", "devtensor", "run", "--as-torch") if ours else ()), str(program), how]
+        done = subprocess.run([*command, str(tmp_path / "a.pt")], env=env, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        outs.append(done.stdout.replace("torch.Size([1, 1])", "(1, 1)").splitlines()[:3])
+    assert all(out == outs[0] for out in outs), outs
+
+
+def test_attributes_of_a_parameter() -> None:
+    p, plain = nn.Parameter(dt.ones(2), False), nn.Parameter(dt.ones(2))
+    p.tag, p.more = "x", {"a": [1]}  # type: ignore[attr-defined]
+    for how in ({}, {"weights_only": False}):
+        got = loaded(saved([p, p, plain]), **how)
+        assert vars(got[0]) == vars(p) and got[1] is got[0] and vars(got[2]) == {} and not got[0].requires_grad
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    assert in_torch(saved(p)).tag == "x"
+    theirs = torch.nn.Parameter(torch.ones(2))
+    theirs.tag, theirs.nbytes_ = "y", 3
+    for how in ({}, {"weights_only": False}):
+        assert vars(loaded(of_torch(theirs), **how)) == {"tag": "y", "nbytes_": 3}
+
+
+class Touches(nn.Linear):
+    def __getstate__(self) -> Any:
+        state = self.__dict__.copy()
+        state["_modules"] = dict(state["_modules"])
+        return state
+
+
+def test_attributes_in_the_place_of_the_books() -> None:
+    with pytest.raises(TypeError, match="Touches, whose __getstate__ wants '_modules' of its __dict__.*self._modules"):
+        saved(Touches(1, 1))
+    for name in ("_parameter_names", "_buffer_names", "_module_names", "_hooks_of_module", "_child", "_hold"):
+        with pytest.raises(
+            AttributeError, match=f"class Linear cannot have an attribute '{name}': devtensor keeps its"
+        ):
+            setattr(nn.Linear(1, 1), name, ["x"])
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    for name in ("_module_names", "_child"):
+        theirs = torch.nn.Sequential(torch.nn.Linear(1, 1))
+        setattr(theirs, name, ["x"])
+        with pytest.raises(
+            AttributeError, match=f"class Sequential cannot have an attribute '{name}': devtensor keeps"
+        ):
+            loaded(of_torch(theirs), weights_only=False)

@@ -15,7 +15,7 @@ import devtensor
 from devtensor import _C
 from devtensor._C import DeviceArray, _Buffer, _Parameter
 from devtensor._checkpoints import numpy_objects, trusted
-from devtensor._checkpoints.pickle_reader import Maker, check_key
+from devtensor._checkpoints.pickle_reader import INNER, NESTED, Maker, check_key
 
 WORDS = {
     "Float": _C.float32, "Double": _C.float64, "Half": _C.float16, "BFloat16": _C.bfloat16, "Long": _C.int64,
@@ -44,6 +44,9 @@ class Memory(NamedTuple):
 
     array: DeviceArray
     dtype: _C.dtype | None
+
+
+INNER.update((Kind, Memory))
 
 
 # ---------------------------------------------------------------- arrays
@@ -86,7 +89,10 @@ def _rebuild_tensor_v3(
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> _Parameter:
-    return _Parameter(data.detach() if isinstance(data, DeviceArray) else data, requires_grad is True)
+    made = _Parameter(data.detach() if isinstance(data, DeviceArray) else data, requires_grad is True)
+    if type(state) is dict:
+        made.__dict__.update((key, state[key]) for key in state if type(key) is str and not hasattr(_Parameter, key))
+    return made
 
 
 def _parameter(data: Any, requires_grad: Any = True) -> _Parameter:
@@ -206,6 +212,10 @@ def _name(kind: Any) -> str:
     return kind.name if isinstance(kind, Maker) else type(kind).__name__
 
 
+def _nested(*given: Any) -> Any:
+    raise pickle.UnpicklingError(_refusal("builtins", "builtins.getattr"))
+
+
 def _nothing(kind: type) -> Callable[..., Any]:
     def make() -> Any:
         return kind()
@@ -254,6 +264,8 @@ def find(module: str, name: str) -> Any:
     called = _CALLED.get(full) or trusted.given.get(full)
     if called is not None:
         return Maker(full, called)
+    if full == NESTED:  # of a class inside of another one, which the reader looks up as one name
+        return Maker(full, _nested)
     if module in ("torch", "torch.storage", "torch.cuda"):
         if name in ("UntypedStorage", "_UntypedStorage"):
             return Kind(None)
@@ -266,20 +278,45 @@ def find(module: str, name: str) -> Any:
     raise pickle.UnpicklingError(_refusal(module, full))
 
 
+def _imported(module: str, name: str) -> Any:
+    """What a module that is already there has under a name. Nothing is imported or run, also by modules of a kind of
+    their own, which may import themselves when something asks for them."""
+    found = sys.modules.get(module)
+    if type(found) is not types.ModuleType:
+        return None
+    outer, _, last = name.partition(".")
+    known = object.__getattribute__(found, "__dict__").get(outer)
+    while last and _is_class(known):
+        outer, _, last = last.partition(".")
+        known = type.__dict__["__dict__"].__get__(known).get(outer)
+    return None if last else known
+
+
+def _is_class(thing: Any) -> bool:
+    return issubclass(type(thing), type)
+
+
 def _refusal(module: str, full: str) -> str:
     rule = "load() makes no objects of classes that a file names, as that can run any code"
     trust = "Where you trust its writer, load(path, weights_only=False) imports and runs what it names"
-    known = vars(sys.modules.get(module, types)).get(full.rpartition(".")[2])  # nothing is imported or run
-    whole = isinstance(known, type) and issubclass(known, devtensor.nn.Module)
-    if whole or full.startswith(("torch.nn.modules.", "torch.nn.parallel.", "torchvision.models", "devtensor.nn.")):
+    known = _imported(module, full[len(module) + 1 :])
+    last = full.rpartition(".")[2]
+    whole = _is_class(known) and issubclass(known, devtensor.nn.Module)
+    if whole or (full.startswith(_OF_MODULES) and last[:1].isupper()):
         return (
             f"it holds a whole module of class {full}; {rule}. {trust}. Better is a file of what the module has "
             "learned, model.state_dict(), which asks for no class"
         )
-    if module.startswith("torch"):
+    if full.startswith(("torch._utils.", "torch._tensor.")):
         return f"it names {full}, which devtensor has nothing for; {rule}"
-    return (
-        f"it holds an object of {full}; {rule}. {trust}. If it is a model saved as a whole, better is a file of "
-        "model.state_dict(); of another object save its fields, such as vars(object), or trust its class alone: "
-        f"serialization.add_safe_globals([{full.rpartition('.')[2]}])"
+    text = (
+        f"it holds an object of {full}; {rule}. {trust}. If it is a model or an optimizer saved as a whole, better is "
+        "a file of its state_dict(); of another object save its fields, such as vars(object)"
     )
+    if module.partition(".")[0] in _NOT_TO_TRUST or not (known is None or _is_class(known)):
+        return text
+    return f"{text}, or trust its class alone: serialization.add_safe_globals([{last}])"
+
+
+_OF_MODULES = ("torch.nn.modules.", "torch.nn.parallel.", "torchvision.models.", "devtensor.nn.")
+_NOT_TO_TRUST = ("builtins", "torch", "sys", "os", "posix", "nt", "subprocess", "shutil")

@@ -39,6 +39,17 @@ def load(data: bytes, at: int, names: Names, storage: Storage, encoding: str) ->
         raise ValueError(f"its pickle is damaged at byte {machine.at}") from None
 
 
+class Outer(NamedTuple):
+    """The class that a nested one is in, which is not looked up."""
+
+    module: str
+    name: str
+
+
+INNER: set[type] = {Maker, Outer}  # what stands for something in a pickle, and is no data
+NESTED = "builtins.getattr"
+
+
 class Unfinished:
     """What becomes something else with its state."""
 
@@ -69,7 +80,22 @@ def check_key(key: Any) -> None:
     for part in key if type(key) is tuple else (key,):
         if not isinstance(part, _SIMPLE) and not type(part).__module__.startswith("devtensor"):
             raise ValueError(f"its pickle has a key of {type(key).__name__}")
+        large = len(part) > _SIZE if isinstance(part, tuple) else type(part) is int and part.bit_length() > _BITS
+        if large:
+            raise ValueError(f"its pickle has a key of {type(part).__name__} that is too large for one")
     hash(key)
+
+
+_SIZE, _BITS = 64, 2040  # of keys: the dimensions of a Size, and what torch.load reads of an int
+_ALIKE = 256
+
+
+def set_attributes(target: Any, state: dict[str, Any]) -> None:
+    """Attributes beside those of the class. Raises ValueError for others."""
+    for key in state:
+        if hasattr(type(target), key):
+            raise ValueError(f"its pickle puts something in the place of {type(target).__name__}.{key}")
+    target.__dict__.update(state)
 
 
 _COPIED, _SPARE = 8, 1 << 16  # bytes that calls may copy: so many for each of the pickle, and some more
@@ -102,6 +128,9 @@ class _Machine:
         self.marks: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
         self.unfinished = 0
+        self.inner: dict[int, Any] = {}  # tuples that hold what is no data, by id
+        self.hashed: dict[int, Any] = {}  # the first key with a hash
+        self.alike: dict[int, set[Any]] = {}  # those with one hash, of more than one
         self.copied, self.may_copy = 0, _COPIED * (len(data) - at) + _SPARE
 
     def step(self) -> None:
@@ -146,10 +175,51 @@ class _Machine:
     def last(self, count: int) -> None:
         if count > len(self.stack):
             raise IndexError
-        self.stack[-count:] = [tuple(self.stack[-count:])]
+        self.stack[-count:] = [self.together(self.stack[-count:])]
+
+    def together(self, items: list[Any]) -> tuple[Any, ...]:
+        made = tuple(items)
+        if not self.are_data(items):
+            self.inner[id(made)] = made
+        return made
+
+    def are_data(self, items: list[Any]) -> bool:
+        return INNER.isdisjoint(map(type, items)) and self.inner.keys().isdisjoint(map(id, items))
+
+    def data_alone(self, items: list[Any]) -> list[Any]:
+        """Items as the program gets them, which has no use for what stands for a name or a storage."""
+        return items if self.are_data(items) else [self.datum(item) for item in items]
+
+    def datum(self, item: Any) -> Any:
+        item = self.named(item)
+        if type(item) is Maker and item.name in trusted.given:
+            return item.make
+        if type(item) in INNER or id(item) in self.inner:
+            what = getattr(item, "name", f"a {type(item).__name__}")
+            raise pickle.UnpicklingError(f"it holds {what} by itself, which is no data for load()")
+        return item
 
     def name(self, module: str, name: str) -> None:
-        self.push(self.names(module, name))
+        under = self.stack if self.stack else self.marks[-1] if self.marks else []
+        if under and isinstance(under[-1], Maker) and under[-1].name == NESTED:
+            self.push(Outer(module, name))
+        else:
+            self.push(self.names(module, name))
+
+    def named(self, thing: Any) -> Any:
+        return self.names(*thing) if type(thing) is Outer else thing
+
+    def nested(self, arguments: tuple[Any, ...]) -> bool:
+        """getattr(Outer, "Inner") is how protocol 2 names a class inside of another one."""
+        if len(arguments) != 2 or type(arguments[0]) not in (Outer, Maker) or type(arguments[1]) is not str:
+            return False
+        outer, name = arguments
+        self.copy(len(outer.name) + len(name))
+        if isinstance(outer, Maker):
+            self.name(outer.name, name)
+        else:
+            self.name(outer.module, f"{outer.name}.{name}")
+        return True
 
     def stack_name(self) -> None:
         name, module = self.stack.pop(), self.stack.pop()
@@ -159,21 +229,31 @@ class _Machine:
 
     def new(self) -> None:
         """An object of a class that the program trusts; of another one, what its name gives."""
-        maker = self.stack[-2]
+        maker = self.stack[-2] = self.named(self.stack[-2])
         if isinstance(maker, Maker) and maker.name in trusted.given and isinstance(maker.make, type):
             arguments = self.stack.pop()
-            self.stack[-1] = trusted.new(maker.make, *arguments)
+            self.stack[-1] = trusted.new(maker.make, *self.data_alone(list(arguments)))
         else:
             self.call()
 
     def call(self) -> None:
-        arguments, maker = self.stack.pop(), self.stack.pop()
+        arguments, maker = self.stack.pop(), self.named(self.stack.pop())
         if not isinstance(maker, Maker):
             raise pickle.UnpicklingError(f"it would call {shown(maker)}, which load() does not")
         if type(arguments) is not tuple:
             raise ValueError("its pickle has arguments that are no tuple")
-        if maker.name not in trusted.given:
+        if maker.name == NESTED and self.nested(arguments):
+            return
+        if maker.name in trusted.given:
+            arguments = tuple(self.data_alone(list(arguments)))
+        else:
             self.copy(_weight(arguments))
+            if maker.name in _KEEPING:
+                arguments = tuple(self.data_alone(list(arguments)))
+            if maker.name in _HASHING and len(arguments) == 1 and type(arguments[0]) in (list, tuple):
+                pairs = maker.name.startswith("collections.")
+                keys = [pair[0] for pair in arguments[0] if type(pair) in (list, tuple) and pair]
+                self.check_keys(keys if pairs else arguments[0])
         try:
             self.push(maker.make(*arguments))
         except TypeError as error:
@@ -204,20 +284,17 @@ class _Machine:
             self.unfinished -= 1
             self.memo.update(dict.fromkeys(target.numbers, self.stack[-1]))
         elif type(target) in trusted.given.values():
-            trusted.set_state(target, state)
+            trusted.set_state(target, self.datum(state))
         elif hasattr(target, "__dict__") and type(state) is dict and all(type(key) is str for key in state):
             self.copy(_weight(state, 1))
-            for key in state:
-                if hasattr(type(target), key):
-                    raise ValueError(f"its pickle puts something in the place of {type(target).__name__}.{key}")
-            target.__dict__.update(state)
+            set_attributes(target, state)
         else:
             raise ValueError(f"its pickle sets the state of a {type(target).__name__}")
 
     # ------------------------------------------------------------ what fills something
 
     def append(self, items: list[Any]) -> None:
-        target = self.stack[-1]
+        target, items = self.stack[-1], self.data_alone(items)
         if type(target) is list:
             target.extend(items)
         elif type(target) is set:
@@ -233,7 +310,7 @@ class _Machine:
         target.update(items)
 
     def put(self, items: list[Any]) -> None:
-        target = self.stack[-1]
+        target, items = self.stack[-1], self.data_alone(items)
         if not isinstance(target, dict) or len(items) % 2:
             raise ValueError(f"its pickle puts {len(items)} keys and values into a {type(target).__name__}")
         self.check_keys(items[::2])
@@ -255,17 +332,34 @@ class _Machine:
                 self.copy(len(key))
             if type(key) is not str:
                 check_key(key)
+                if type(key) not in _PLAIN or (type(key) is int and not -_ALONE < key < _ALONE):
+                    self.meet(key)
+
+    def meet(self, key: Any) -> None:
+        """Keys of one hash make a dictionary slow, and for numbers and tuples of them anybody finds such keys."""
+        number = hash(key)
+        first = self.hashed.setdefault(number, key)
+        if first is not key and first != key:
+            alike = self.alike.setdefault(number, {first})
+            alike.add(key)
+            if len(alike) > _ALIKE:
+                raise ValueError("its pickle has too many keys that have the same hash")
 
     def stop(self) -> None:
         if self.unfinished:
             raise ValueError("its pickle has an object that never gets its state")
-        raise _Stop(self.stack.pop())
+        raise _Stop(self.datum(self.stack.pop()))
 
     def remember(self, number: int) -> None:
         value = self.memo[number] = self.stack[-1]
         if isinstance(value, Unfinished):
             value.numbers.append(number)
 
+
+_HASHING = ("builtins.set", "builtins.frozenset", "collections.OrderedDict", "collections.Counter")
+_KEEPING = (*_HASHING, "builtins.slice")  # what their arguments are made of
+_PLAIN = frozenset((bytes, int, float, bool, type(None)))
+_ALONE = 2**61 - 1  # int below have hashes of their own
 
 _CODES: dict[int, Callable[[_Machine], Any]] = {
     code[0]: run
@@ -299,7 +393,7 @@ _CODES: dict[int, Callable[[_Machine], Any]] = {
         pickle.EMPTY_DICT: lambda m: m.push({}),
         pickle.EMPTY_SET: lambda m: m.push(set()),
         pickle.FROZENSET: _Machine.frozen,
-        pickle.TUPLE: lambda m: m.push(tuple(m.above_mark())),
+        pickle.TUPLE: lambda m: m.push(m.together(m.above_mark())),
         pickle.TUPLE1: lambda m: m.last(1),
         pickle.TUPLE2: lambda m: m.last(2),
         pickle.TUPLE3: lambda m: m.last(3),

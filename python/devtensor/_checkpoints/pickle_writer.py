@@ -137,8 +137,6 @@ class Writer:
             run(self, obj, path)
         elif isinstance(obj, (np.generic, np.ndarray)):
             self.numpy(obj, path)
-        elif trusted.name_of(type(obj)) is not None:
-            self.trusted(obj, path)
         elif isinstance(obj, _NAMED):
             self.global_(obj, path)
         else:
@@ -191,6 +189,10 @@ class Writer:
     def set_(self, obj: Any, path: str) -> None:
         items = sorted(obj, key=repr)  # the same file each time
         self.called("__builtin__", type(obj).__name__, lambda: self.list_(items, path))
+        if id(obj) in self.memo:  # an item holds it, and it was written on the way
+            self.put(pickle.POP)
+            self.remembered(id(obj))
+            return
         self.remember(id(obj), obj)
 
     def bytes_(self, obj: Any, path: str) -> None:
@@ -213,28 +215,17 @@ class Writer:
         self.write(vars(obj), f"vars({path})")
         self.put(pickle.BUILD)
 
-    def trusted(self, obj: Any, path: str) -> None:
-        """An object of a class that the program trusts, as pickle has it."""
-        make, arguments, *more = obj.__reduce_ex__(2)
-        state, items, pairs = [*more, None, None, None][:3]
-        named = trusted.name_of(make)
-        new = getattr(make, "__name__", "") == "__newobj__"
-        if items is not None or pairs is not None or not (new or named):
-            raise Refused(f"{path} is {type(obj).__name__}, which is made in a way that a checkpoint cannot hold")
-        self.name(*(trusted.name_of(arguments[0]) if new else named))  # type: ignore[misc]
-        self.put(pickle.MARK)
-        for i, argument in enumerate(arguments[new:]):
-            self.write(argument, f"{path}.args[{i}]")
-        self.put(pickle.TUPLE, pickle.NEWOBJ if new else pickle.REDUCE)
-        self.remember(id(obj), obj)
-        if state is not None:
-            self.write(state, f"vars({path})")
-            self.put(pickle.BUILD)
-
     # ------------------------------------------------------------ objects of classes, which load() refuses by default
 
     def global_(self, obj: Any, path: str, name: str | None = None) -> None:
         """A class or a function, by the name under which a program finds it."""
+        other = trusted.other_name(obj)
+        if other is not None:
+            self.name(*other)
+            return
+        if type(obj) is type and obj in _UNNAMED:
+            self.called("__builtin__", "type", _UNNAMED[obj])
+            return
         name = obj.__qualname__ if name is None else name
         module = getattr(obj, "__module__", None) or "builtins"
         outer, _, last = name.rpartition(".")
@@ -261,6 +252,13 @@ class Writer:
             how = obj.__reduce_ex__(2) if reduce is None else reduce(obj)
         except TypeError as error:
             raise Refused(f"{path} is {type(obj).__name__}: {error}") from error
+        except KeyError as error:
+            if not isinstance(obj, devtensor.nn.Module) or error.args[0] not in ("_modules", "_parameters", "_buffers"):
+                raise
+            raise Refused(
+                f"{path} is {type(obj).__name__}, whose __getstate__ wants {error} of its __dict__, where modules of "
+                f"devtensor do not keep it: self.{error.args[0]} has it"
+            ) from error
         if isinstance(how, str):
             self.global_(obj, path, how)
             return
@@ -308,7 +306,9 @@ class Writer:
     def array(self, obj: DeviceArray, path: str) -> None:
         if type(obj) is _Parameter:
             plain = lambda: self.plain(obj, False)  # noqa: E731
-            self.called("torch._utils", "_rebuild_parameter", plain, obj.requires_grad, OrderedDict())
+            state = (lambda: self.write(vars(obj), f"vars({path})"),) if vars(obj) else ()
+            name = "_rebuild_parameter_with_state" if state else "_rebuild_parameter"
+            self.called("torch._utils", name, plain, obj.requires_grad, OrderedDict(), *state)
         elif type(obj) is _Buffer:
             self.buffer(obj)
         else:
@@ -361,8 +361,8 @@ class Writer:
         """As NumPy has itself pickled, for numbers."""
         x = np.asarray(obj)
         if x.dtype.kind not in "biufc" or type(obj) not in (np.ndarray, x.dtype.type):
-            kind = f"a {type(obj).__name__} of {x.dtype}"
-            raise Refused(f"{path} is {kind}, and of NumPy a checkpoint holds numbers alone")
+            self.reduced(obj, path)
+            return
         if type(obj) is np.ndarray:
             shape, data = x.shape, x.tobytes()
             self.called("numpy.core.multiarray", "_reconstruct", lambda: self.name("numpy", "ndarray"), (0,), b"b")
@@ -388,6 +388,7 @@ class Writer:
 _NAMESPACES = {argparse.Namespace: ("argparse", "Namespace"), types.SimpleNamespace: ("types", "SimpleNamespace")}
 
 _NAMED = (type, types.FunctionType)
+_UNNAMED: dict[Any, Any] = {type(value): value for value in (None, ..., NotImplemented)}
 _OLD_MODULES = {"builtins": "__builtin__", "copyreg": "copy_reg"}  # protocol 2 is that of Python 2
 
 _KINDS: dict[type, Callable[[Writer, Any, str], None]] = {

@@ -32,13 +32,13 @@ def load(source: Source, name: str, map_location: Any, encoding: str, trusted: b
     read = _Zipped if begin == archive.LOCAL else _Old
     try:
         return read(source, move, _Reader(encoding, trusted)).load()
-    except pickle.UnpicklingError as error:
-        raise pickle.UnpicklingError(f"{name}: {error}") from None
-    except ValueError as error:
-        raise RuntimeError(f"{name} is not a file of torch.save, or is damaged: {error}") from None
-    except TypeError as error:
-        if str(error).startswith("it has"):
-            raise TypeError(f"{name}: {error}") from None
+    except (pickle.UnpicklingError, ValueError, TypeError) as error:
+        if trusted and not unrestricted.is_ours(error):  # of the program's code
+            raise
+        if isinstance(error, ValueError):
+            raise RuntimeError(f"{name} is not a file of torch.save, or is damaged: {error}") from None
+        if isinstance(error, pickle.UnpicklingError) or str(error).startswith("it has"):
+            raise type(error)(f"{name}: {error}") from None
         raise
 
 
@@ -49,9 +49,18 @@ class _Reader(NamedTuple):
     trusted: bool
 
     def load(self, data: bytes, at: int, storage: pickle_reader.Storage) -> tuple[Any, int]:
+        if not self.trusted:
+            return pickle_reader.load(data, at, names.find, storage, self.encoding)
+        value, end = unrestricted.load(data, at, storage, self.encoding)
+        if type(value) in pickle_reader.INNER:
+            raise pickle.UnpicklingError(f"it holds a {type(value).__name__} by itself, which is no data for load()")
+        return value, end
+
+    def end(self, data: bytes, at: int, storage: pickle_reader.Storage) -> int:
+        """Where a pickle ends whose storages are noted only; no code of a program is run for it."""
         if self.trusted:
-            return unrestricted.load(data, at, storage, self.encoding)
-        return pickle_reader.load(data, at, names.find, storage, self.encoding)
+            return unrestricted.scan(data, at, storage, self.encoding)
+        return self.load(data, at, storage)[1]
 
 
 def _named(identity: Any, count: int) -> tuple[Kind, str, str, int]:
@@ -171,10 +180,10 @@ class _Old:
         if not isinstance(machine, dict) or machine.get("little_endian") is not True:
             raise ValueError("its numbers are in the byte order of another machine")
         sizes: dict[str, int] = {}
-        end = self._read(at, lambda identity: self._note(identity, sizes))[1]
+        end = self.reader.end(self.data, at, lambda identity: self._note(identity, sizes))
         self._place(end, sizes)
         storages = _Storages(self._bytes_of, self.move)
-        return self._read(at, lambda identity: self._storage(identity, storages))[0]
+        return self.reader.load(self.data, at, lambda identity: self._storage(identity, storages))[0]
 
     def _plain(self, at: int) -> tuple[int, Any]:
         def refuse(identity: Any) -> Any:
@@ -182,9 +191,6 @@ class _Old:
 
         value, end = pickle_reader.load(self.data, at, names.find, refuse, self.reader.encoding)
         return end, value
-
-    def _read(self, at: int, storage: Callable[[Any], Any]) -> tuple[Any, int]:
-        return self.reader.load(self.data, at, storage)
 
     def _note(self, identity: Any, sizes: dict[str, int]) -> Memory:
         """At the first reading nobody knows yet where the bytes are: other bytes stand for them."""

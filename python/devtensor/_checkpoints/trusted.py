@@ -24,13 +24,13 @@ def add(classes: Sequence[Any]) -> None:
     given.update(found)
 
 
-def name_of(kind: type) -> tuple[str, str] | None:
-    """Module and name that a file has for a class that was added."""
-    for name, made in given.items():
-        if made is kind:
-            module, _, last = name.rpartition(".")
-            return module, last
-    return None
+def other_name(kind: Any) -> tuple[str, str] | None:
+    """Module and name that a file has for a class that was added under another name than its own."""
+    names = [name for name, made in given.items() if made is kind]
+    if not names or f"{kind.__module__}.{kind.__qualname__}" in names:
+        return None
+    module, _, last = names[0].rpartition(".")
+    return module, last
 
 
 def new(kind: Any, *arguments: Any) -> Any:

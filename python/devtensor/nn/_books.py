@@ -3,6 +3,7 @@ state dictionary."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import (
     Callable,
     ItemsView,
@@ -359,10 +360,62 @@ def _names_it(function: Any) -> bool:
     return False
 
 
+# ---------------------------------------------------------------- modules that PyTorch has pickled
+
+
+def is_of_torch(state: Any) -> bool:
+    """Whether a state is that of a module of PyTorch."""
+    return isinstance(state, dict) and "_modules" in state and not isinstance(state.get("_module_names"), dict)
+
+
 def fill(module: Module, state: Mapping[str, Any]) -> None:
     """An empty module takes the attributes that one of PyTorch was pickled with."""
+    from devtensor.nn.module import Module
+
+    Module.__init__(module)
     for name, value in state.items():
+        check_own(type(module), name)
         if not hasattr(Books, name):
             module.__dict__[name] = value
         elif value and name != "_is_full_backward_hook":
             setattr(module, name, value)
+
+
+_METHODS = ("_child", "_hold", "_forget", "_own_hooks", "_check_name", "_is_taken", "_explain")
+
+
+def check_own(kind: type, name: str) -> None:
+    """Raises AttributeError for an attribute that would stand in the place of the bookkeeping."""
+    if name in _METHODS or (name in OWN and name != "training"):
+        raise AttributeError(
+            f"a module of class {kind.__name__} cannot have an attribute {name!r}: devtensor keeps its books under "
+            "that name; give it another one"
+        )
+
+
+class _State(dict[str, Any]):
+    """What a __setstate__ gets: the attributes, and PyTorch's books to read."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module.__dict__)
+        self._books = {name: dict(getattr(module, name)) for name in ("_modules", "_parameters", "_buffers")}
+
+    def __missing__(self, name: str) -> Any:
+        return self._books[name]
+
+
+def takes_state(function: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """The __setstate__ of a class: what it gets is written as devtensor has it, also if PyTorch has pickled it."""
+
+    @functools.wraps(function)
+    def set_state(module: Any, state: Any) -> None:
+        if isinstance(state, dict) and ("_module_names" in state or "_modules" in state):
+            if is_of_torch(state):
+                fill(module, state)
+            else:
+                module.__dict__.update(state)
+            state = _State(module)
+            module.__dict__.clear()
+        function(module, state)
+
+    return set_state

@@ -13,7 +13,17 @@ from devtensor._errors import _Explained
 from devtensor._memory_formats import memory_format
 from devtensor._types import Device, DType
 from devtensor.autograd.grad_mode import no_grad
-from devtensor.nn._books import OWN, Books, asks_for_getattr, attribute, extra_key, fill
+from devtensor.nn._books import (
+    OWN,
+    Books,
+    asks_for_getattr,
+    attribute,
+    check_own,
+    extra_key,
+    fill,
+    is_of_torch,
+    takes_state,
+)
 from devtensor.nn._hooks import RemovableHandle, _Hooks
 from devtensor.nn._path import add_module
 from devtensor.nn._state import IncompatibleKeys, load
@@ -227,6 +237,8 @@ class Module(Books, _C._Layer):
         if value is None and name in own.get("_module_names", ()):
             self._hold(name, None)
             return
+        if name[:1] == "_":
+            check_own(type(self), name)
         object.__setattr__(self, name, value)
 
     if TYPE_CHECKING:  # a real one would slow every attribute down
@@ -235,6 +247,8 @@ class Module(Books, _C._Layer):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "__setstate__" in vars(cls):
+            cls.__setstate__ = takes_state(vars(cls)["__setstate__"])  # type: ignore[assignment, method-assign]
         if hasattr(cls, "__getattr__"):
             if "__getattr__" not in vars(Module):
                 Module.__getattr__ = attribute  # type: ignore[method-assign] # which the subclass may ask for
@@ -243,8 +257,7 @@ class Module(Books, _C._Layer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What copies and pickles begin with."""
-        if "_modules" in state and "_module_names" not in state:
-            Module.__init__(self)
+        if is_of_torch(state):
             fill(self, state)
         else:
             self.__dict__.update(state)

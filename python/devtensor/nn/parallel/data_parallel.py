@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from devtensor import _C
+from devtensor import _C, cuda
 from devtensor._types import Device
 from devtensor.nn.module import Module
 from devtensor.nn.parallel.parallel_apply import parallel_apply
@@ -54,6 +54,27 @@ class DataParallel(Module):
             )
         if len(devices) == 1:
             module.to(devices[0])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_devices" not in self.__dict__:
+            self._use_what_is_here()
+
+    def _use_what_is_here(self) -> None:
+        """Of the devices that PyTorch has pickled those that are here, if the module is on the first."""
+        own = self.__dict__
+        ids = [i for i in own.get("device_ids", ()) if isinstance(i, int) and i < cuda.device_count()]
+        devices = [_C.device("cuda", i) for i in ids]
+        first = next(chain(self.module.parameters(), self.module.buffers()), None)
+        if first is not None and devices and first.device != devices[0]:
+            devices = []
+        target = own.get("output_device")
+        own.pop("src_device_obj", None)
+        own["dim"] = own.get("dim", 0)
+        own["_devices"], own["device_ids"] = devices, [device.index for device in devices]
+        own["output_device"] = None
+        if devices:
+            own["output_device"] = _C.device("cuda", target) if target in ids else devices[0]
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The result of module for the whole batch, on output_device."""
