@@ -129,8 +129,9 @@ if TYPE_CHECKING:
 else:
 
     class Variable(metaclass=_AnyArray):
-        """Variable(data, requires_grad=False, volatile=None) is data itself: since PyTorch 0.4 every array can require a
-        gradient, and is a Variable. volatile does nothing but warn, as there.
+        """Variable(data, requires_grad=False, volatile=None) is data itself.
+
+        Since PyTorch 0.4 every array can require a gradient, and is a Variable. volatile does nothing but warn.
 
         >>> dt.autograd.Variable(dt.ones(2), requires_grad=True).requires_grad
         True

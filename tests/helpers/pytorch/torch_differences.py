@@ -52,12 +52,9 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
 - **Operands stay where they are.** PyTorch moves an index on the cpu, and takes an array without dimensions on the cpu
   for a number, beside an array on a GPU. Here both raise DeviceMismatchError. `python -m devtensor run --as-torch` does
   as PyTorch does, and reports each copy.
-- **NumPy arrays** are not mixed with arrays in operators, nor used as indices of an array on a GPU. Under `--as-torch`
-  NumPy computes an operator or a ufunc of both on the cpu, as for PyTorch. Its result is an array.
-- **Masks of uint8** are refused as indices, as NumPy takes uint8 for places. Under `--as-torch` they are masks, with
-  PyTorch's warning.
-- **LAPACK** computes on the cpu alone, and matrices on a GPU are refused. Under `--as-torch` they are copied there and
-  the results back, and each copy is reported.
+- **NumPy arrays** are not mixed with arrays in operators, nor used as indices of an array on a GPU. Masks of uint8 are no
+  indices, and LAPACK serves the cpu alone. Under `--as-torch` NumPy computes operators and ufuncs of both on the cpu,
+  masks of uint8 are taken with PyTorch's warning, and matrices are copied to LAPACK and back, which is reported.
 - **Attributes** of your own may be set on parameters, buffers and classes derived from `Tensor`. A plain array refuses
   them, so that `x.require_grad = True` is an error. Under `--as-torch` it keeps them, and a misspelling is a warning.
 - **Integers divided by 0** with `//` or `%` give 0, on every device. PyTorch raises on the cpu, and on a GPU the result
@@ -72,7 +69,6 @@ This page is written by `tools/differences.py` from `tests/helpers/pytorch/torch
 INTEGERS = "bool uint8 int8 int16 int32 int64"
 NO_INTEGERS = r"not implemented for '(bool|uint8|int\d+)'"
 WANTS_TENSOR = r"must be Tensor, not int|received an invalid combination of arguments"
-PLAIN_PRODUCTS = "bmm dot matmul mm mv __rmatmul__"
 PRODUCTS = "addmm addmm/decomposed baddbmm vdot nn.functional.linear"
 SUMS_OF_PRODUCTS = "addbmm addmv addr einsum inner linalg.matrix_power linalg.multi_dot tensordot"
 
@@ -90,7 +86,7 @@ DIFFERENT: list[Difference] = [
         INTEGERS,
     ),
     Difference(
-        PLAIN_PRODUCTS,
+        "bmm dot matmul mm mv __rmatmul__",
         "refused",
         NO_INTEGERS,
         "DTypeMismatchError on a GPU, and for bools",
