@@ -1590,7 +1590,13 @@ class DeviceArray:
     def new(input, *args: Any, device: Any = None) -> DeviceArray: ...
     @composed
     def new_tensor(
-        input, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+        input,
+        data: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool | None = False,
     ) -> DeviceArray: ...
     @composed
     def positive(input) -> DeviceArray: ...
@@ -1676,6 +1682,8 @@ class DeviceArray:
         dtype: Any = None,
         device: Any = None,
         requires_grad: bool = False,
+        pin_memory: bool | None = False,
+        layout: Any = None,
     ) -> DeviceArray: ...
     @composed
     def record_stream(input, stream: Stream) -> None: ...

@@ -3038,7 +3038,7 @@ class DeviceArray:
         >>> dt.zeros(2, dtype=dt.int8).new_empty(3).dtype
         devtensor.int8
         """
-    def new_empty_strided(input, size: Sequence[_Int], stride: Sequence[_Int], *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    def new_empty_strided(input, size: Sequence[_Int], stride: Sequence[_Int], *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False, layout: Any = None) -> DeviceArray:
         """empty_strided of the dtype and on the device of input, where others are not given.
 
         >>> dt.ones(1, dtype=dt.int8).new_empty_strided((2, 3), (1, 2)).stride()
@@ -3060,7 +3060,7 @@ class DeviceArray:
         >>> dt.zeros(2, dtype=dt.int8).new_ones(3)
         DeviceArray([1, 1, 1], device='cpu', dtype=int8)
         """
-    def new_tensor(input, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> DeviceArray:
+    def new_tensor(input, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False) -> DeviceArray:
         """tensor(data) of the dtype and on the device of input, where others are not given: a copy.
 
         >>> dt.ones(2, dtype=dt.float64).new_tensor([1, 2])

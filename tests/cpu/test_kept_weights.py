@@ -63,7 +63,7 @@ MASK = OTHER > 0.5
 # In-place methods, with their arguments. Those of integers alone, which no weight has, and what writes nothing:
 NOT_OF_FLOATS = {"bitwise_and_", "bitwise_not_", "bitwise_or_", "bitwise_xor_", "detach_", "requires_grad_"}
 NOT_OF_FLOATS |= {"gcd_", "lcm_", "bitwise_left_shift_", "bitwise_right_shift_"}
-NOT_OF_FLOATS |= {"addmm_", "addmv_", "addr_", "baddbmm_"}  # of matrices and vectors: written as addcmul_ is
+NOT_OF_FLOATS |= {"addbmm_", "addmm_", "addmv_", "addr_", "baddbmm_"}  # of matrices and vectors: written as addcmul_ is
 NOT_OF_FLOATS |= {"igamma_", "igammac_"}  # of numbers from 0 on
 NOT_OF_FLOATS |= {"set_", "share_memory_"}  # are refused
 NOT_OF_FLOATS |= {"fill_diagonal_"}  # of dimensions of one size

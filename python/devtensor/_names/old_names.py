@@ -38,9 +38,10 @@ _default_kind = ["cpu"]  # of device: what set_default_tensor_type chose
 def new_array(*given: Any) -> DeviceArray:
     """What DeviceArray(...) gives: of the default dtype, of sizes (contents undefined), or of numbers.
 
-    On the cpu, unless set_default_tensor_type chose a class of another kind of device.
+    On the cpu, unless set_default_tensor_type chose a class of another kind of device, which is still the default.
     """
-    return _made("Tensor", _C.get_default_dtype(), _default_kind[0], given)
+    device = _default_kind[0] if _C.get_default_device().type == _default_kind[0] else "cpu"
+    return _made("Tensor", _C.get_default_dtype(), device, given)
 
 
 def choose_kind(device_type: str) -> None:
