@@ -120,6 +120,11 @@ def test_elsewhere_they_do_not() -> None:
 
 
 MASKS = """
+import numpy as np
+x = torch.arange(6.0, device="cuda").reshape(2, 3)
+assert x[np.array([1, 0])].tolist() == [[3, 4, 5], [0, 1, 2]] and x[:, np.array([True, False, True])].shape == (2, 2)
+x[np.array([0]), np.array([2])] = 7
+assert x[0].tolist() == [0, 1, 7]
 for device in ("cpu", "cuda"):
     x, m = torch.arange(6.0, device=device).reshape(2, 3), torch.tensor([1, 0], dtype=torch.uint8)
     assert x[m].tolist() == [[0, 1, 2]] and x[:, torch.tensor([1, 0, 1]).byte()].tolist() == [[0, 2], [3, 5]]
@@ -129,7 +134,7 @@ for device in ("cpu", "cuda"):
 """
 
 
-def test_masks_of_uint8(tmp_path: Path) -> None:
+def test_indices_of_numpy_and_masks_of_uint8(tmp_path: Path) -> None:
     done = run(tmp_path, MASKS, "--no-report")
     assert done.returncode == 0, done.stderr
     assert "indexing with dtype torch.uint8 is now deprecated" in done.stderr

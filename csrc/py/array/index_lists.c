@@ -1,5 +1,5 @@
 /* index_lists.c: lists, ranges and NumPy arrays in an index become arrays. */
-#include "../py.h"
+#include "../as_torch.h"
 
 static bool
 is_list(PyObject *item)
@@ -48,7 +48,8 @@ py_becomes_array(PyObject *self, PyObject *item)
     if (PyLong_CheckExact(item) || PySlice_Check(item) || py_is_array(item)) {
         return false;
     }
-    return is_list(item) || PyRange_Check(item) || (!py_on_device(py_array_of(self)) && py_is_ndarray(item));
+    return is_list(item) || PyRange_Check(item) ||
+           ((!py_on_device(py_array_of(self)) || py_as_torch) && py_is_ndarray(item));
 }
 
 /* A list of ints or bools, or a range, on the device of self. One without items holds ints. Of a NumPy array a copy, as
