@@ -53,8 +53,8 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
   for a number, beside an array on a GPU. Here both raise DeviceMismatchError. `python -m devtensor run --as-torch` does
   as PyTorch does, and reports each copy.
 - **NumPy arrays** are not mixed with arrays in operators, nor used as indices of an array on a GPU. Nor are masks of
-  uint8 indices, and LAPACK serves the cpu alone. `--as-torch` allows all of that, as PyTorch does: NumPy computes on the
-  cpu, masks are warned of, and indices and matrices are copied, which is reported.
+  uint8 indices, and LAPACK serves the cpu alone. `--as-torch` allows all of that, as PyTorch does: NumPy computes on
+  the cpu, masks are warned of, and indices and matrices are copied, which is reported.
 - **Attributes** of your own may be set on parameters, buffers and classes derived from `Tensor`. A plain array refuses
   them, so that `x.require_grad = True` is an error. Under `--as-torch` it keeps them, and a misspelling is a warning.
 - **Integers divided by 0** with `//` or `%` give 0, on every device. PyTorch raises on the cpu, and on a GPU the result
