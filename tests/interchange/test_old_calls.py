@@ -94,5 +94,11 @@ def test_lists_of_other_lengths_are_refused(device: str) -> None:
     assert x.tolist() == [3, 3]
     with pytest.raises(RuntimeError, match="lists must have the same length, but got 1 and 2"):
         add([x], [x, x])
-    with pytest.raises(TypeError, match="must be a list of arrays, not one array"):
-        add(x, [x])
+    for wrong in (x, 2.0):
+        with pytest.raises(TypeError, match="argument 'self' must be a list of arrays, not "):
+            add(wrong, [x])
+    add([x], scalar=1)
+    scaled: Any = foreach.find("_foreach_addcmul")
+    y = [dt.ones(2, device=device), dt.ones(3, device=device)]
+    assert [z.tolist() for z in scaled(y, y, y, dt.tensor([1.0, 2.0]))] == [[2, 2], [3, 3, 3]]
+    assert [z.tolist() for z in scaled(y, y, y, scalars=[1, 2])] == [[2, 2], [3, 3, 3]] and x.tolist() == [4, 4]

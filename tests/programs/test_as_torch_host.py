@@ -103,3 +103,15 @@ def test_arrays_of_a_gpu_and_with_gradients_stay_refused(cuda: str) -> None:
         t.to(cuda) + n
     with pytest.raises(dt.GradientError, match=r"Can't call numpy\(\) on Tensor that requires grad"):
         t.clone().requires_grad_() * n
+
+
+def test_numpys_functions_that_write() -> None:
+    a, x = np.zeros(3), dt.tensor([1.0, 2.0, 3.0])
+    assert np.add.at(a, dt.tensor([0, 0]), 1.0) is None and a.tolist() == [2, 0, 0]
+    assert np.multiply(a, x, where=x < 2, out=np.ones(3)).tolist() == [2, 1, 1]
+    assert np.sum(np.ones(3), where=x > 1) == 2
+    writes = (lambda: np.add(a, a, out=x), lambda: np.add(a, x, out=(x,)), lambda: np.add.at(x, [0], 1.0))
+    for write in writes:
+        with pytest.raises(TypeError, match="return arrays must be of ArrayType"):
+            write()
+    assert x.tolist() == [1, 2, 3]

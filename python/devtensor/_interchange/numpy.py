@@ -42,9 +42,13 @@ def _by_numpy(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[st
     """What NumPy makes of arrays of the cpu, as arrays: PyTorch lets it, so a program that runs --as-torch gets it."""
     import numpy as np
 
+    if any(isinstance(x, DeviceArray) for x in (*options.get("out", ()), *inputs[: method == "at"])):
+        raise TypeError("return arrays must be of ArrayType: NumPy writes into its own arrays alone")
     given = [x.__array__() if isinstance(x, DeviceArray) else x for x in inputs]
+    if isinstance(options.get("where"), DeviceArray):
+        options["where"] = options["where"].__array__()
     found = getattr(ufunc, method)(*given, **options)
-    if "out" in options:
+    if "out" in options or found is None:
         return found
     made = [_C.from_numpy(np.array(x)) for x in (found if isinstance(found, tuple) else (found,))]
     return tuple(made) if isinstance(found, tuple) else made[0]

@@ -13,6 +13,7 @@ round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()
 _BINARY = "add sub mul div pow lerp addcmul addcdiv maximum minimum clamp_max clamp_min".split()
 _IN_PLACE = {f"{name}_" for name in (*_UNARY, *_BINARY)} | {"copy_", "zero_"}
 _NAMES = {*_UNARY, *_BINARY, *_IN_PLACE, "clone", "max", "norm", "mm"}
+_OPERANDS = "tensors1 tensor1 tensor2 other exponent src scalar scalars weight weights".split()  # names, in their order
 # What maximum and minimum are of a number.
 _OF_NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max"}
 
@@ -33,13 +34,16 @@ def _each(op: str, self: Sequence[DeviceArray], *args: Any, **options: Any) -> A
     The results as a list; self where the op is in place. Raises RuntimeError for lists of other lengths, and what the
     op raises.
     """
-    if isinstance(self, DeviceArray):
-        raise TypeError(f"_foreach_{op}(): argument 'self' must be a list of arrays, not one array")
-    if not isinstance(self, (list, tuple)):  # _foreach_pow(2, exponents)
+    args = (*args, *(options.pop(name) for name in _OPERANDS if name in options))
+    if op == "pow" and isinstance(self, (int, float)) and len(args) == 1:  # _foreach_pow(2, exponents)
         return [self**x for x in args[0]]
+    if not isinstance(self, (list, tuple)):
+        raise TypeError(f"_foreach_{op}(): argument 'self' must be a list of arrays, not {type(self).__name__}")
     arrays = list(self)
     if op in ("addcmul", "addcmul_", "addcdiv", "addcdiv_") and len(args) == 3:
         options["value"], args = args[2], args[:2]
+        if isinstance(options["value"], DeviceArray):
+            options["value"] = options["value"].tolist()
     listed = (*args, *options.values())
     if any(isinstance(value, (list, tuple)) and len(value) != len(arrays) for value in listed):
         lengths = ", ".join(str(len(value)) for value in listed if isinstance(value, (list, tuple)))
