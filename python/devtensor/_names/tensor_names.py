@@ -61,7 +61,8 @@ def new_tensor(
     dtype = input.dtype if dtype is None else _C._need_dtype(op, "dtype", dtype)
     device = input.device if device is None else _C._need_device(op, "device", device)
     requires_grad = _C._need_bool(op, "requires_grad", requires_grad)
-    return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+    pinned = pin_memory is not None and _C._need_bool(op, "pin_memory", pin_memory)
+    return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pinned)
 
 
 def is_complex(input: DeviceArray) -> bool:
