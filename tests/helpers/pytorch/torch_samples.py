@@ -76,6 +76,8 @@ def to_ours(device: str, leaf: Any) -> Any:
         raise NotThere("complex")
     if isinstance(leaf, torch.memory_format):
         return getattr(dt, str(leaf).removeprefix("torch."))
+    if leaf is torch.strided:
+        return dt.strided
     if isinstance(leaf, (torch.layout, torch.Generator)):
         raise NotThere(type(leaf).__name__)
     return leaf
