@@ -45,12 +45,18 @@ dt_activation_op(dt_activation activation)
     return activations[activation].op;
 }
 
+static dt_status
+check_alike(const char *op, const dt_operand *in, int n, dt_wording wording, dt_error *err)
+{
+    DT_TRY(dt_check_same_device(op, in, n, err));
+    return dt_check_dtypes(op, in, n, DT_ALL, wording, err);
+}
+
 /* Device, then dtype of all, then that there is such a product. */
 static dt_status
 check_operands(const char *op, const dt_operand *in, int n, dt_wording wording, dt_error *err)
 {
-    DT_TRY(dt_check_same_device(op, in, n, err));
-    DT_TRY(dt_check_dtypes(op, in, n, DT_ALL, wording, err));
+    DT_TRY(check_alike(op, in, n, wording, err));
     return dt_check_float(op, in, n, err);
 }
 
@@ -58,8 +64,7 @@ check_operands(const char *op, const dt_operand *in, int n, dt_wording wording, 
 static dt_status
 check_factors(const char *op, const dt_operand *in, int n, dt_wording wording, dt_error *err)
 {
-    DT_TRY(dt_check_same_device(op, in, n, err));
-    DT_TRY(dt_check_dtypes(op, in, n, DT_ALL, wording, err));
+    DT_TRY(check_alike(op, in, n, wording, err));
     return dt_array_device(in[0].array).type == DT_CPU ? dt_check_not_bool(op, in, n, "all dtypes but bool", err)
                                                        : dt_check_float(op, in, n, err);
 }

@@ -17,7 +17,7 @@ _MOST = 1 << 22  # elements of products that are in memory at a time
 def matmul(x1: DeviceArray, x2: DeviceArray, /) -> DeviceArray:
     """The products of matrices, or with vectors; leading axes broadcast.
 
-    Products of integers are summed in their dtype, by an elementwise walk that is slow.
+    Products of integers are summed in their dtype, on a CUDA device by an elementwise walk that is slow.
 
     >>> xp.matmul(xp.eye(2), xp.asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -29,7 +29,9 @@ def matmul(x1: DeviceArray, x2: DeviceArray, /) -> DeviceArray:
 
 
 def _integers(x1: DeviceArray, x2: DeviceArray) -> DeviceArray:
-    """matmul of integers of one dtype."""
+    """matmul of integers of one dtype, which the op has on the cpu alone."""
+    if not x1.is_cuda and x1.dtype is not _C.bool:
+        return _C.matmul(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0 or x1.shape[-1] != x2.shape[-min(2, x2.ndim)]:
         text = "the last axis of x1 must be as long as the last but one of x2, or its only one"
         raise misshapen("matmul", ("x1", "x2"), (x1, x2), text)
