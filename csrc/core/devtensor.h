@@ -399,6 +399,8 @@ dt_status dt_slice(const char *op, const dt_array *x, int64_t dim, int64_t start
 /* Other elements of the memory of x, which the caller has found to lie there; offset in elements. */
 dt_status dt_view_strided(const dt_array *x, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
                           dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* The same bytes as elements of another dtype, without a gradient. */
+dt_status dt_view_dtype(const char *op, const dt_array *x, dt_dtype dtype, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* Drops dim; index may be negative */
 dt_status dt_select(const char *op, const dt_array *x, int64_t dim, int64_t index, dt_array *out,
                     dt_error *err) DT_MUST_CHECK;

@@ -4366,10 +4366,10 @@ class DeviceArray:
         >>> dt.vdot(dt.tensor([1.0, 2.0]), dt.tensor([3.0, 4.0]))
         DeviceArray(11., device='cpu', dtype=float32)
         """
-    def view(self, /, *size: _Ints) -> DeviceArray:
-        """The same elements in another shape; one size may be -1.
+    def view(self, /, *size: _Ints | _DType) -> DeviceArray:
+        """The same elements in another shape, where one size may be -1; or the same bytes as elements of a dtype.
 
-        The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the number of elements differs or a copy would be needed.
+        The result shares the memory of input. A dtype of another size changes the last dimension, no gradient flows through a dtype, and as bool bytes other than 0 and 1 have no meaning. Raises ShapeMismatchError where the number of elements differs, the bytes do not divide, or a copy would be needed.
 
         >>> dt.arange(6).view(2, 3)
         DeviceArray([[0, 1, 2],
@@ -6730,10 +6730,10 @@ def unsqueeze(input: DeviceArray, dim: _Int) -> DeviceArray:
     """
 @overload
 def unsqueeze(input: DeviceArray, axis: _Int) -> DeviceArray: ...
-def view(input: DeviceArray, *size: _Ints) -> DeviceArray:
-    """The same elements in another shape; one size may be -1.
+def view(input: DeviceArray, *size: _Ints | _DType) -> DeviceArray:
+    """The same elements in another shape, where one size may be -1; or the same bytes as elements of a dtype.
 
-    The result is a view: it shares the memory of input, keeps its dtype and device. Raises ShapeMismatchError where the number of elements differs or a copy would be needed.
+    The result shares the memory of input. A dtype of another size changes the last dimension, no gradient flows through a dtype, and as bool bytes other than 0 and 1 have no meaning. Raises ShapeMismatchError where the number of elements differs, the bytes do not divide, or a copy would be needed.
 
     >>> dt.arange(6).view(2, 3)
     DeviceArray([[0, 1, 2],

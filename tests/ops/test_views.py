@@ -306,3 +306,60 @@ def test_only_the_shape_of_another_array_counts(op: str) -> None:
             y = getattr(x, op)(dt.zeros(2, 3, dtype=dt.float16, device=other))
         assert (y.device, y.dtype, y.shape) == (x.device, x.dtype, (2, 3))
         assert y.data_ptr() == x.data_ptr()
+
+
+# ---------------------------------------------------------------- the same bytes as another dtype
+
+BIT_DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+PARTS: list[Any] = [
+    lambda x: x, lambda x: x[1:, 1:], lambda x: x[:, ::2], lambda x: x[:, 2:], lambda x: x[:1].T, lambda x: x.T,
+    lambda x: x[0], lambda x: x[::2, :4], lambda x: x[:0], lambda x: x[:, :0], lambda x: x[0, 0],
+]  # fmt: skip
+
+
+def expected_view(values: np.ndarray, dtype: np.dtype[Any]) -> tuple[np.ndarray | None, str]:
+    """What `values.view(dtype)` shows, byte by byte, or what stands against it, by PyTorch's rules."""
+    size, wanted = values.itemsize, dtype.itemsize
+    if size == wanted:
+        return values.view(dtype), ""
+    if values.ndim == 0:
+        return None, "dim"
+    steps = [stride // size for stride in values.strides]
+    if steps[-1] != 1:
+        return None, "stride"
+    offset = values.__array_interface__["data"][0]
+    if wanted > size:
+        factor = wanted // size
+        if values.shape[-1] % factor:
+            return None, "size"
+        if any(step % factor for step in steps[:-1]):
+            return None, "stride"
+        if offset % wanted:
+            return None, "storage_offset"
+    shape = (*values.shape[:-1], values.shape[-1] * size // wanted)
+    return np.frombuffer(np.ascontiguousarray(values).tobytes(), dtype).reshape(shape), ""
+
+
+# Bytes other than 0 and 1 have no meaning as bool.
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [pair for pair in itertools.product(BIT_DTYPES, BIT_DTYPES) if not (pair[0][:5] == "float" and pair[1] == "bool")],
+)
+def test_view_of_another_dtype(device: str, source: str, target: str) -> None:
+    """The bytes of every part of an array, read as every other dtype, and shared with it."""
+    numbers = np.random.default_rng(0).integers(0, 2 if target == "bool" else 120, (6, 8), np.uint8)
+    whole = numbers.astype(source)
+    for part in PARTS:
+        x = dt.array(whole, device=device)
+        values, complaint = expected_view(part(whole), np.dtype(target))
+        if values is None:
+            with pytest.raises(dt.ShapeMismatchError, match=rf"self\.{complaint}"):
+                part(x).view(getattr(dt, target))
+            continue
+        seen = part(x).view(getattr(dt, target))
+        assert (tuple(seen.shape), seen.dtype, str(seen.device)) == (values.shape, getattr(dt, target), x.device)
+        assert seen.cpu().numpy().tobytes() == values.tobytes()
+        assert not seen.requires_grad
+        if seen.numel():
+            seen.fill_(1)
+            assert bool((part(x).view(getattr(dt, target)) == 1).all())

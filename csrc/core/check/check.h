@@ -23,6 +23,7 @@ dt_status dt_fail_dim_order(const char *op, dt_error *err);
 dt_status dt_fail_reshape(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err);
 dt_status dt_fail_reshape_unknown(const char *op, const char *reason, int ndim, const int64_t *shape, dt_error *err);
 dt_status dt_fail_view(const char *op, const dt_array *x, int ndim, const int64_t *shape, dt_error *err);
+dt_status dt_check_view_dtype(const char *op, const dt_array *x, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 dt_status dt_fail_permute(const char *op, const dt_array *x, int ndims, dt_error *err);
 dt_status dt_fail_expand(const char *op, const dt_array *x, int ndim, const int64_t *shape, int dim, dt_error *err);
 

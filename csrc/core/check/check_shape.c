@@ -43,6 +43,50 @@ dt_fail_view(const char *op, const dt_array *x, int ndim, const int64_t *shape, 
         dt_shape_text(ndim, shape, text));
 }
 
+/* Neighbours in the last dimension are joined or divided, so they must be neighbours in memory. */
+dt_status
+dt_check_view_dtype(const char *op, const dt_array *x, dt_dtype dtype, dt_error *err)
+{
+    const dt_operand in = {"input", x, -1};
+    const int64_t size = (int64_t)dt_itemsize((dt_dtype)x->dtype), wanted = (int64_t)dt_itemsize(dtype);
+    const int64_t factor = wanted / size;
+    const int last = x->ndim - 1;
+    const char *from = dt_dtypes[x->dtype].name, *to = dt_dtypes[dtype].name;
+    if (size == wanted) {
+        return DT_OK;
+    }
+    if (last < 0) {
+        return dt_sentence_shapes("shape-mismatch", op, &in, 1, &in, err,
+                                  "self.dim() cannot be 0 to view %s as %s (different element sizes)", from, to);
+    }
+    if (x->strides[last] != 1) {
+        return dt_sentence_shapes("view-needs-copy", op, &in, 1, &in, err,
+                                  "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %lld",
+                                  from, to, (long long)x->strides[last]);
+    }
+    if (factor > 1 && x->shape[last] % factor != 0) {
+        return dt_sentence_shapes(
+            "shape-mismatch", op, &in, 1, &in, err,
+            "self.size(-1) must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
+            (long long)factor, from, to, (long long)x->shape[last]);
+    }
+    for (int d = 0; d < last; d++) {
+        if (factor > 1 && x->strides[d] % factor != 0) {
+            return dt_sentence_shapes(
+                "view-needs-copy", op, &in, 1, &in, err,
+                "self.stride(%d) must be divisible by %lld to view %s as %s (different element sizes), but got %lld", d,
+                (long long)factor, from, to, (long long)x->strides[d]);
+        }
+    }
+    if ((uintptr_t)dt_array_data(x) % (uintptr_t)wanted != 0) { /* memory of others may begin anywhere */
+        return dt_sentence_shapes(
+            "view-needs-copy", op, &in, 1, &in, err,
+            "self.storage_offset() must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
+            (long long)factor, from, to, (long long)(x->offset / size));
+    }
+    return DT_OK;
+}
+
 dt_status
 dt_fail_permute(const char *op, const dt_array *x, int ndims, dt_error *err)
 {

@@ -320,3 +320,21 @@ dt_view_strided(const dt_array *x, int64_t offset, int ndim, const int64_t *shap
     }
     return dt_as_strided(x->storage, offset * itemsize, (dt_dtype)x->dtype, ndim, shape, strides, out, err);
 }
+
+dt_status
+dt_view_dtype(const char *op, const dt_array *x, dt_dtype dtype, dt_array *out, dt_error *err)
+{
+    const int64_t size = (int64_t)dt_itemsize((dt_dtype)x->dtype), wanted = (int64_t)dt_itemsize(dtype);
+    const int64_t more = wanted < size ? size / wanted : 1, fewer = size < wanted ? wanted / size : 1;
+    DT_TRY(dt_check_view_dtype(op, x, dtype, err));
+    dt_array view;
+    view_begin(x, &view);
+    view.dtype = (uint8_t)dtype;
+    for (int d = 0; d < x->ndim; d++) {
+        const bool last = d == x->ndim - 1;
+        view_add(&view, last ? x->shape[d] * more / fewer : x->shape[d],
+                 last ? x->strides[d] : x->strides[d] * more / fewer);
+    }
+    *out = view;
+    return DT_OK;
+}

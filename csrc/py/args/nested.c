@@ -132,6 +132,12 @@ visit_leaf(nest *n, int depth, PyObject *object)
         return rc < 0 ? -1 : fail_leaf(n, depth, object);
     }
     if (n->data != NULL) {
+        if (value.kind == DT_CATEGORY_FLOAT && dt_dtypes[n->dtype].category == DT_CATEGORY_INT && py_is_array(object)) {
+            PyErr_Format(PyExc_TypeError, "%s(): an array of %s is not cast to %s: write .to(devtensor.%s)", n->action,
+                         dt_dtypes[py_array_of(object)->dtype].name, dt_dtypes[n->dtype].name,
+                         dt_dtypes[n->dtype].name);
+            return -1;
+        }
         return store(n, &value);
     }
     const dt_dtype dtype = py_is_array(object)              ? (dt_dtype)py_array_of(object)->dtype

@@ -25,7 +25,18 @@ py_view(PY_PARAMS)
     int n;
     int64_t shape[DT_MAX_NDIM];
     const dt_array *x = py_arg_array(&a, 0);
-    if (x == NULL || py_arg_sizes(&a, &n, shape) < 0) {
+    if (x == NULL) {
+        return NULL;
+    }
+    dt_dtype dtype = DT_FLOAT32;
+    const int named = a.nrest == 1 ? py_find_dtype(a.state, a.rest[0], &dtype) : 0;
+    if (named < 0) {
+        return NULL;
+    }
+    if (named) {
+        RETURN_VIEW(dt_view_dtype("view", x, dtype, out, &err));
+    }
+    if (py_arg_sizes(&a, &n, shape) < 0) {
         return NULL;
     }
     RETURN_VIEW(dt_view_reshape("view", x, n, shape, out, &err));
@@ -242,8 +253,12 @@ py_diagonal(PY_PARAMS)
     X(reshape,                                                                                                         \
       "The same elements in another shape; one size may be -1. A view if the strides allow it, otherwise a copy.\n\n"  \
       "Any dtype. Raises ShapeMismatchError where the number of elements differs."),                                   \
-        X(view, "The same elements in another shape; one size may be -1.\n\n" VIEW                                     \
-                "Raises ShapeMismatchError where the number of elements differs or a copy would be needed."),          \
+        X(view,                                                                                                        \
+          "The same elements in another shape, where one size may be -1; or the same bytes as elements of a "          \
+          "dtype.\n\n"                                                                                                 \
+          "The result shares the memory of input. A dtype of another size changes the last dimension, no gradient "    \
+          "flows through a dtype, and as bool bytes other than 0 and 1 have no meaning. Raises ShapeMismatchError "    \
+          "where the number of elements differs, the bytes do not divide, or a copy would be needed."),                \
         X(flatten, "Dimensions start_dim to end_dim become one. A view if the strides allow it, otherwise a copy.\n\n" \
                    "Any dtype. Raises IndexError for dims out of range."),                                             \
         X(unflatten, "Dimension dim becomes several; one size may be -1.\n\n" VIEW                                     \

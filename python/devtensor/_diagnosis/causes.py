@@ -74,7 +74,10 @@ CAUSES = {
         "Several elements of the array share one address, as in an expanded dimension. .clone() gives each element its "
         "own."
     ),
-    "view-needs-copy": "A view of this shape is impossible without a copy. .reshape() copies where it must.",
+    "view-needs-copy": (
+        "A view of this shape, or of this dtype, is impossible without a copy. .reshape() copies where it must; before "
+        "view(dtype), .contiguous() makes a copy whose elements lie side by side."
+    ),
     "empty-reduction": (
         "An empty array has no largest or smallest element. Check .numel() first, or reduce another dimension."
     ),

@@ -61,7 +61,6 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
   means nothing.
 - **Writes through `.data`** count as changes of what was kept for a gradient: `backward()` then raises GradientError.
   PyTorch computes a gradient with the new numbers. `w.data = y` leaves the gradient of the old numbers as it was.
-- `view(dtype)` does not exist.
 
 This page is written by `tools/differences.py` from `tests/helpers/pytorch/torch_differences.py`.
 """
