@@ -32,6 +32,20 @@ def few(rows, depth, columns):
     return Row("products", name, inputs, everywhere("a @ b"), product, work=2 * rows * depth * columns, unit="GFLOP/s")
 
 
+def whole(dtype):
+    """Integers, of which no library of linear algebra has products."""
+
+    def inputs(rng):
+        return {name: rng.integers(-100, 100, (256, 256), dtype) for name in "ab"}
+
+    def product(x):
+        return x["a"] @ x["b"], 0
+
+    name = f"a @ b, 256 x 256 of {dtype}"
+    goal = {"torch": (1.0, 1.5)}
+    return Row("products", name, inputs, everywhere("a @ b"), product, work=2 * 256**3, unit="GFLOP/s", target=goal)
+
+
 EINSUM = "lib.einsum('bqhd,bkhd->bhqk', q, k)"
 MATMUL = "lib.matmul(q.transpose(1, 2), k.permute(0, 2, 3, 1))"
 BOTH = ("devtensor", "torch")
@@ -41,4 +55,5 @@ ROWS = [
     Row("products", "the same by matmul", scores, everywhere(MATMUL, BOTH), reference, {"lib": "lib"},
         target={"torch": (1.0, 1.5)}),
     *(few(rows, *matrix) for matrix in ((1024, 1024), (4096, 4096), (768, 3072)) for rows in (8, 32, 48)),
+    *(whole(dtype) for dtype in ("int8", "int32", "int64")),
 ]  # fmt: skip

@@ -64,8 +64,8 @@ def test_the_case_table_with_every_set(name: str) -> None:
         pytest.skip(f"this processor has no {name}")
     if name == here()[0]:
         pytest.skip("test_ops runs with it")
-    files = [str(ROOT / "tests" / "ops" / "test_ops.py")]
-    only = "cpu and (test_function or test_out)"
+    files = [str(ROOT / "tests" / file) for file in ("ops/test_ops.py", "cpu/test_cpu_products.py")]
+    only = "(cpu and (test_function or test_out)) or products_of_integers"
     run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", only, *files], DEVTENSOR_CPU=name)
 
 

@@ -370,7 +370,8 @@ def test_what_a_product_is_added_to(dtype: str) -> None:
 # Shapes of products by vectors, matrices and batches.
 FACTORS = [((3, 4), (4, 5)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 5)),
            ((2, 1, 3, 4), (5, 4, 2)), ((0, 3), (3, 2)), ((3, 0), (0, 2)), ((40, 50), (50, 60)),
-           ((300, 7), (7, 200))]  # fmt: skip
+           ((300, 7), (7, 200)), ((5, 600), (600, 37)), ((1, 300), (300, 129)),
+           ((2, 23, 257), (2, 257, 131))]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])

@@ -32,6 +32,18 @@ typedef struct {
 /* out = a @ b of integers, where out is contiguous from column to column (whole.c). */
 void cpu_whole_matmul(const dt_array *a, const dt_array *b, const dt_array *out);
 
+/* Of a product of integers k, n and steps in elements: those of c's columns are neighbours. */
+typedef struct {
+    const void *a, *b;
+    void *c;
+    int64_t a_row, a_column, b_row, b_column, c_row, k, n;
+} gemm_whole;
+
+/* The first rows of c. */
+typedef void (*gemm_whole_rows)(const gemm_whole *g, int64_t rows);
+
+enum { WHOLE_ROWS = 4, WHOLE_TILE = 16, WHOLE_DEPTH = 256 };
+
 #define GEMM_MAX_ROWS 16
 #define GEMM_MAX_COLUMNS 32
 #define GEMM_MAX_DEPTH 512
@@ -80,9 +92,10 @@ cpu_gemm_finished(const cpu_gemm_args *g)
 /* small.c: a product of so little work that any plan would cost more; false: it is none, and nothing was done. */
 bool cpu_gemm_small(const cpu_gemm_args *g);
 
-/* In the order of dt_dtype, from DT_FLOAT16. */
+/* In the order of dt_dtype, from DT_FLOAT16; of integers of 1, 2, 4 and 8 bytes. */
 typedef struct {
     gemm_dtype dtypes[4];
+    gemm_whole_rows whole[4];
 } gemm_set;
 
 extern const gemm_set cpu_gemm_generic;
@@ -90,9 +103,9 @@ extern const gemm_set cpu_gemm_generic;
 extern const gemm_set cpu_gemm_avx2, cpu_gemm_avx512;
 #endif
 
-/* The parts for dtype of the set that runs here. */
-static inline const gemm_dtype *
-cpu_gemm_parts(dt_dtype dtype)
+/* The set that runs here. */
+static inline const gemm_set *
+cpu_gemm_set(void)
 {
     static const gemm_set *const sets[CPU_NISAS] = {
         &cpu_gemm_generic,
@@ -101,7 +114,13 @@ cpu_gemm_parts(dt_dtype dtype)
         &cpu_gemm_avx512,
 #endif
     };
-    return &sets[cpu_isa_here()]->dtypes[dtype - DT_FLOAT16];
+    return sets[cpu_isa_here()];
+}
+
+static inline const gemm_dtype *
+cpu_gemm_parts(dt_dtype dtype)
+{
+    return &cpu_gemm_set()->dtypes[dtype - DT_FLOAT16];
 }
 
 #endif
