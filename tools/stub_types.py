@@ -22,6 +22,7 @@ from devtensor.linalg._solving import Slogdet
 from devtensor._memory_formats import layout as _Layout
 from devtensor._memory_formats import memory_format as _MemoryFormat
 from devtensor.nn._hooks import RemovableHandle
+from devtensor.storage import TypedStorage, UntypedStorage
 
 # For places where an attribute has the name of a type.
 _dtype: TypeAlias = dtype

@@ -290,8 +290,8 @@
 #define PY_TEXT__run_light "function, args, kwargs, again"
 #define PY_SPEC__watch_gradients {"_watch_gradients", 1, 1, -1, {"watched"}, __func__}
 #define PY_TEXT__watch_gradients "watched"
-#define PY_SPEC__generator_state {"_generator_state", 0, 1, -1, {"state"}, __func__}
-#define PY_TEXT__generator_state "state=None"
+#define PY_SPEC__default_generator {"_default_generator", 0, 0, -1, {NULL}, __func__}
+#define PY_TEXT__default_generator ""
 #define PY_SPEC_clone {"clone", 1, 1, -1, {"input", "memory_format"}, __func__}
 #define PY_TEXT_clone "input, *, memory_format=None"
 #define PY_SELF_clone "$self, *, memory_format=None"
@@ -683,6 +683,12 @@
 #define PY_SELF_Node_register_hook "$self, fn, /"
 #define PY_SPEC_Node_register_prehook {"register_prehook", 1, 1, -1, {"fn"}, __func__}
 #define PY_SELF_Node_register_prehook "$self, fn, /"
+#define PY_SPEC_Generator_clone_state {"clone_state", 0, 0, -1, {NULL}, __func__}
+#define PY_SELF_Generator_clone_state "$self"
+#define PY_SPEC_Generator_get_state {"get_state", 0, 0, -1, {NULL}, __func__}
+#define PY_SELF_Generator_get_state "$self"
+#define PY_SPEC_Generator_set_state {"set_state", 1, 1, -1, {"new_state"}, __func__}
+#define PY_SELF_Generator_set_state "$self, new_state"
 #define PY_SPEC_Generator_initial_seed {"initial_seed", 0, 0, -1, {NULL}, __func__}
 #define PY_SELF_Generator_initial_seed "$self"
 #define PY_SPEC_Generator_manual_seed {"manual_seed", 1, 1, -1, {"seed"}, __func__}

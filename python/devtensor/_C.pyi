@@ -20,6 +20,7 @@ from devtensor.linalg._solving import Slogdet
 from devtensor._memory_formats import layout as _Layout
 from devtensor._memory_formats import memory_format as _MemoryFormat
 from devtensor.nn._hooks import RemovableHandle
+from devtensor.storage import TypedStorage, UntypedStorage
 
 # For places where an attribute has the name of a type.
 _dtype: TypeAlias = dtype
@@ -3896,8 +3897,8 @@ class DeviceArray:
         """
     def stft(self, /, *args: Any, **options: Any) -> NoReturn:
         """Raises NotImplementedError: there are no Fourier transforms: use numpy.fft on x.cpu().numpy()."""
-    def storage(self, /, *args: Any, **options: Any) -> NoReturn:
-        """Raises NotImplementedError: memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)."""
+    def storage(input) -> TypedStorage:
+        """The memory of input, as elements of its dtype."""
     def storage_offset(self, /) -> builtins.int:
         """The place of the first element in its memory, in elements.
 
@@ -4347,8 +4348,8 @@ class DeviceArray:
         >>> dt.ones(2).unsqueeze_(0).shape
         (1, 2)
         """
-    def untyped_storage(self, /, *args: Any, **options: Any) -> NoReturn:
-        """Raises NotImplementedError: memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)."""
+    def untyped_storage(input) -> UntypedStorage:
+        """The memory of input, as bytes."""
     def var(input, dim: _Ints | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Ints | None = None, keepdims: builtins.bool | None = None) -> DeviceArray:
         """Variance over the given dimensions, all by default: the sum of squared distances to the mean over n - correction.
 
@@ -4471,15 +4472,21 @@ class Generator:
     (2,)
     """
     def __new__(cls, device: _Device = "cpu") -> Generator: ...
+    def clone_state(self, /) -> Generator:
+        """A generator of its own that goes on from here."""
     @property
     def device(self) -> _device:
         """device: the one given; the numbers are the same on every device."""
+    def get_state(self, /) -> DeviceArray:
+        """Where the numbers are: an array of 16 uint8 on the cpu."""
     def initial_seed(self, /) -> builtins.int:
         """The seed in use."""
     def manual_seed(self, /, seed: _Int) -> Generator:
         """Starts the numbers that belong to seed; returns self."""
     def seed(self, /) -> builtins.int:
         """Starts at a seed from the operating system, and returns it."""
+    def set_state(self, /, new_state: DeviceArray) -> Generator:
+        """Goes on where get_state() was called; returns self. Raises RuntimeError for what is no state."""
 
 @final
 class Node:
@@ -4823,12 +4830,12 @@ def _cuda_tuned_key() -> builtins.int: ...
 def _cuda_tuning(enabled: builtins.bool | None = None) -> builtins.bool: ...
 def _cuda_versions() -> dict[str, builtins.int]: ...
 def _cuda_workspace_limit(nbytes: _Int | None = None) -> builtins.int: ...
+def _default_generator() -> Generator: ...
 def _dropout(input: DeviceArray, p: builtins.float) -> DeviceArray: ...
 def _enter_transform(arrays: list[DeviceArray], maps: builtins.bool) -> tuple[builtins.int, builtins.int]: ...
 def _explained(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], code: str, error: Exception, culprit: builtins.int = -1) -> Exception: ...
 def _fail_dtype(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray | None, ...], which: builtins.int, kinds: str) -> NoReturn: ...
 def _frame_variable(frame: Any, name: str, default: Any) -> Any: ...
-def _generator_state(state: tuple[builtins.int, builtins.int] | None = None) -> tuple[builtins.int, builtins.int]: ...
 def _get_selected(op: str, input: DeviceArray, index: Any) -> DeviceArray: ...
 def _grad(outputs: tuple[DeviceArray, ...], grad_outputs: tuple[DeviceArray | None, ...], retain_graph: builtins.bool, create_graph: builtins.bool, inputs: tuple[DeviceArray, ...]) -> tuple[DeviceArray | None, ...]: ...
 def _grad_hooks(input: DeviceArray, after: builtins.bool) -> dict[builtins.int, Any]: ...
@@ -5060,7 +5067,7 @@ def argsort(input: DeviceArray, dim: _Int = -1, descending: builtins.bool = Fals
 @overload
 def argsort(input: DeviceArray, axis: _Int = -1, descending: builtins.bool = False, *, stable: builtins.bool | None = None, out: DeviceArray | None = None) -> DeviceArray: ...
 def array(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False) -> DeviceArray:
-    """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
+    """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy, from which no gradient flows back.
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
     sequences of unequal length, OverflowError for ints that do not fit, TypeError for anything but numbers, DeviceNotAvailableError.
@@ -6636,7 +6643,7 @@ def tanh(input: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     DeviceArray([0.0000, 0.7616], device='cpu', dtype=float32)
     """
 def tensor(data: Any, dtype: _DType | None = None, *, device: _Device | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool | None = False) -> DeviceArray:
-    """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.
+    """An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy, from which no gradient flows back.
 
     Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises ValueError for
     sequences of unequal length, OverflowError for ints that do not fit, TypeError for anything but numbers, DeviceNotAvailableError.

@@ -130,7 +130,9 @@ from devtensor.linalg._second_names import (
     slogdet,
     svd,
 )
-from devtensor.random import get_rng_state, set_rng_state
+from devtensor.random import default_generator, get_rng_state, set_rng_state
+from devtensor.storage import METHODS as _of_storage
+from devtensor.storage import TypedStorage, UntypedStorage, is_storage
 
 if TYPE_CHECKING:
     from devtensor import array_api as array_api
@@ -149,6 +151,7 @@ for _function in (
     *_linalg_names.METHODS,
     *_attributes.METHODS,
     *_of_numpy.METHODS,
+    *_of_storage,
     _type_of,
     is_nonzero,
     *(inspect.unwrap(nn.init.normal_), inspect.unwrap(nn.init.uniform_)),  # what these two do is recorded
@@ -177,6 +180,8 @@ __all__ = [
     "Transfer",
     "TransferForbiddenError",
     "TransferLog",
+    "TypedStorage",
+    "UntypedStorage",
     "accelerator",
     "allow_transfers",
     "amp",
@@ -192,6 +197,7 @@ __all__ = [
     "cpu",
     "cuda",
     "data",
+    "default_generator",
     "det",
     "distributed",
     "distributions",
@@ -218,6 +224,7 @@ __all__ = [
     "is_autocast_enabled",
     "is_inference_mode_enabled",
     "is_nonzero",
+    "is_storage",
     "linalg",
     "load",
     "logdet",

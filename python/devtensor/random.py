@@ -9,7 +9,10 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, initial_seed, manual_seed, seed
 from devtensor._composed.arguments import need_array
 
+default_generator = _C._default_generator()
+
 __all__ = [
+    "default_generator",
     "fork_rng",
     "get_rng_state",
     "initial_seed",
@@ -29,9 +32,7 @@ def get_rng_state() -> DeviceArray:
     >>> dt.get_rng_state().shape
     (16,)
     """
-    start, offset = _C._generator_state()
-    data = bytearray(start.to_bytes(8, "little") + offset.to_bytes(8, "little"))
-    return _C.frombuffer(data, dtype=_C.uint8).clone()
+    return default_generator.get_state()
 
 
 def set_rng_state(new_state: DeviceArray) -> None:
@@ -49,8 +50,7 @@ def set_rng_state(new_state: DeviceArray) -> None:
     if new_state.dtype != _C.uint8 or new_state.shape != (16,):
         text = f"set_rng_state(): a state is 16 uint8, not {new_state.dtype} {tuple(new_state.shape)}"
         raise _C._explained("set_rng_state", ("new_state",), (new_state,), "invalid-argument", RuntimeError(text))
-    data = bytes(new_state.tolist())
-    _C._generator_state((int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little")))
+    default_generator.set_state(new_state.cpu().contiguous())
 
 
 @contextlib.contextmanager
@@ -65,8 +65,8 @@ def fork_rng(devices: Iterable[object] | None = None, enabled: bool = True) -> I
     if not _need_bool("fork_rng", "enabled", enabled):
         yield
         return
-    before = _C._generator_state()
+    before = default_generator.get_state()
     try:
         yield
     finally:
-        _C._generator_state(before)
+        default_generator.set_state(before)

@@ -33,6 +33,11 @@ def _layer(name: str, *sizes: int) -> Op:
     return call
 
 
+def _attention(lib: Any, f: Callable[..., Any]) -> Any:
+    x = f(2, 1, 4)
+    return lib.nn.MultiheadAttention(4, 2, add_bias_kv=True).to(x.device).to(x.dtype)(x, x, x)[0]
+
+
 OPS: dict[str, Op] = {
     "matmul": lambda lib, f: lib.matmul(f(3, 3), f(3, 3)),
     "@": lambda lib, f: f(3, 3) @ f(3, 3),
@@ -115,6 +120,9 @@ OPS: dict[str, Op] = {
     "LSTM": _layer("LSTM", 3, 4),
     "RNN": _layer("RNN", 3, 4),
     "Linear": _layer("Linear", 3, 4),
+    "MultiheadAttention": _attention,
+    "inner": lambda lib, f: lib.inner(f(2, 3), f(2, 3)),
+    "matrix_power": lambda lib, f: lib.linalg.matrix_power(f(3, 3), 3),
 }
 # What CUDA alone casts: PyTorch's page "Automatic Mixed Precision", section "CUDA Ops that autocast to float32" and the
 # list of lower precision.

@@ -54,7 +54,7 @@ for truth in (
 ):  # fmt: skip
     assert_type(truth, bool)
 refused = (
-    x.storage, x.untyped_storage, x.set_, x.to_sparse, x.to_sparse_csr, x.coalesce, x.stft,
+    x.set_, x.to_sparse, x.to_sparse_csr, x.coalesce, x.stft,
     x.istft, x.share_memory_,
 )  # fmt: skip
 assert all(callable(method) for method in refused)

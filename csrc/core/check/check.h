@@ -89,15 +89,18 @@ dt_status dt_check_limits(const char *op, const dt_operand *in, int n, const dt_
                           dt_error *err) DT_MUST_CHECK;
 /* a number that shall become an integer of dtype: not NaN, and within 64 bits */
 dt_status dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
-/* Integers that do not fit are refused; floats become infinite, by the cast rule. */
+/* Whether an integer dtype holds value, cut to its whole part; all others do, if as an infinity. */
+bool dt_fits(const dt_scalar *value, dt_dtype dtype);
+/* Writes value as a message shows it to text, and returns that. */
+#define DT_NUMBER_TEXT 32
+const char *dt_number_text(const dt_scalar *value, char text[DT_NUMBER_TEXT]);
+/* a number that shall stand among elements of dtype */
 dt_status dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 /* an integer that draws are bounded by */
 dt_status dt_check_bound(const char *op, int64_t bound, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 /* Whether every whole number below n is an element of dtype. */
 dt_status dt_check_permutation(const char *op, int64_t n, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 dt_status dt_fail_negative_power(const char *op, dt_error *err);
-/* a number that shall stand among elements of dtype: what dt_check_value asks, and no float among integers */
-dt_status dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err) DT_MUST_CHECK;
 
 /* shape: -1 for any size */
 dt_status dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim, const int64_t *shape,

@@ -2,6 +2,9 @@
 #include "check.h"
 #include "sentence.h"
 
+#include <math.h>
+#include <stdio.h>
+
 dt_status
 dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *limits, dt_error *err)
 {
@@ -16,6 +19,17 @@ dt_check_limits(const char *op, const dt_operand *in, int n, const dt_params *li
     return DT_EARGUMENT;
 }
 
+const char *
+dt_number_text(const dt_scalar *value, char text[DT_NUMBER_TEXT])
+{
+    if (value->kind == DT_CATEGORY_FLOAT) {
+        snprintf(text, DT_NUMBER_TEXT, "%g", value->f);
+    } else {
+        snprintf(text, DT_NUMBER_TEXT, "%lld", (long long)value->i);
+    }
+    return text;
+}
+
 dt_status
 dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
 {
@@ -27,10 +41,17 @@ dt_check_whole(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error 
                    op);
 }
 
-/* Whether an integer is the same as an element of dtype. */
-static bool
-stays_itself(const dt_scalar *value, dt_dtype dtype)
+/* As an element of dtype an integer is itself, and a float its whole part. */
+bool
+dt_fits(const dt_scalar *value, dt_dtype dtype)
 {
+    if (dt_dtypes[dtype].category != DT_CATEGORY_INT || value->kind == DT_CATEGORY_BOOL) {
+        return true;
+    }
+    if (value->kind == DT_CATEGORY_FLOAT) {
+        const double size = ldexp(1, 8 * (int)dt_itemsize(dtype)), least = dtype == DT_UINT8 ? 0 : -size / 2;
+        return value->f >= least && value->f <= least + size - 1 && value->f < 0x1p63; /* no NaN does */
+    }
     unsigned char element[8];
     dt_scalar_store(value, dtype, element);
     return dt_scalar_load(dtype, element).i == value->i;
@@ -39,33 +60,23 @@ stays_itself(const dt_scalar *value, dt_dtype dtype)
 dt_status
 dt_check_value(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
 {
-    if (value->kind != DT_CATEGORY_INT || dt_dtypes[dtype].category != DT_CATEGORY_INT || stays_itself(value, dtype)) {
+    if (dt_fits(value, dtype)) {
         return DT_OK;
     }
+    char text[DT_NUMBER_TEXT];
     return dt_fail(err, DT_EVALUE, "value-overflow", op,
-                   "value cannot be converted to type %s without overflow: %lld (%s)", dt_dtypes[dtype].name,
-                   (long long)value->i, op);
-}
-
-dt_status
-dt_check_fill(const char *op, const dt_scalar *value, dt_dtype dtype, dt_error *err)
-{
-    if (value->kind == DT_CATEGORY_FLOAT && !dt_is_float(dtype)) {
-        return dt_fail(err, DT_EVALUE, "value-overflow", op,
-                       "value cannot be converted to type %s without loss: %g (%s)", dt_dtypes[dtype].name, value->f,
-                       op);
-    }
-    return dt_check_value(op, value, dtype, err);
+                   "value cannot be converted to type %s without overflow: %s (%s)", dt_dtypes[dtype].name,
+                   dt_number_text(value, text), op);
 }
 
 dt_status
 dt_check_bound(const char *op, int64_t bound, dt_dtype dtype, dt_error *err)
 {
     const dt_scalar value = dt_scalar_int(bound);
-    return dt_is_float(dtype) || stays_itself(&value, dtype)
-               ? DT_OK
-               : dt_fail(err, DT_EVALUE, "value-overflow", op, "%lld is out of bounds for %s (%s)", (long long)bound,
-                         dt_dtypes[dtype].name, op);
+    return dtype == DT_BOOL         ? bound == 0 || bound == 1
+           : dt_fits(&value, dtype) ? DT_OK
+                                    : dt_fail(err, DT_EVALUE, "value-overflow", op, "%lld is out of bounds for %s (%s)",
+                                              (long long)bound, dt_dtypes[dtype].name, op);
 }
 
 dt_status

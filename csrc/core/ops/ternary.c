@@ -59,7 +59,7 @@ dt_masked_fill(const dt_array *input, const dt_array *mask, const dt_array *valu
     if (value != NULL) {
         DT_TRY(dt_check_rank_between("masked_fill", in, 3, 2, 0, 0, err));
     } else {
-        DT_TRY(dt_check_fill("masked_fill", scalar, dtype, err));
+        DT_TRY(dt_check_value("masked_fill", scalar, dtype, err));
         dt_immediate(scalar, dtype, &immediate);
     }
     DT_TRY(dt_check_ternary("masked_fill", in, in_place ? NULL : by_mask, dtype, in_place, &ndim, shape, err));

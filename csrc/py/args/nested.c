@@ -1,4 +1,6 @@
 /* nested.c: numbers and nested sequences of numbers become an array. */
+#include "../../core/check/check.h"
+#include "../../core/grad/grad.h"
 #include "../py.h"
 
 typedef struct {
@@ -7,6 +9,7 @@ typedef struct {
     int64_t shape[DT_MAX_NDIM];
     int64_t at[DT_MAX_NDIM]; /* where the walk is, for messages */
     bool given, any;         /* the caller names the dtype; something was seen that has one */
+    bool cut;                /* something was seen to which gradients flow */
     dt_dtype dtype;
     char *data; /* the next element */
 } nest;
@@ -91,24 +94,23 @@ fail_leaf(const nest *n, int depth, PyObject *object)
     return -1;
 }
 
-/* Ints must fit; floats become infinite or are truncated by the cast rule. */
 static int
 store(nest *n, const dt_scalar *value)
 {
-    dt_scalar_store(value, n->dtype, n->data);
-    if (value->kind == DT_CATEGORY_INT && dt_dtypes[n->dtype].category == DT_CATEGORY_INT &&
-        dt_scalar_load(n->dtype, n->data).i != value->i) {
-        PyErr_Format(PyExc_OverflowError, "%s(): %lld does not fit in %s", n->action, (long long)value->i,
+    if (!dt_fits(value, n->dtype)) {
+        char text[DT_NUMBER_TEXT];
+        PyErr_Format(PyExc_OverflowError, "%s(): %s does not fit in %s", n->action, dt_number_text(value, text),
                      dt_dtypes[n->dtype].name);
         return -1;
     }
+    dt_scalar_store(value, n->dtype, n->data);
     n->data += dt_itemsize(n->dtype);
     return 0;
 }
 
 /* A number, or an array of the host of one element. No gradient flows. */
 static int
-scalar_of(const nest *n, PyObject *object, dt_scalar *value)
+scalar_of(nest *n, PyObject *object, dt_scalar *value)
 {
     if (!py_is_array(object)) {
         return py_scalar(object, value);
@@ -117,6 +119,7 @@ scalar_of(const nest *n, PyObject *object, dt_scalar *value)
     if (dt_array_numel(x) != 1 || dt_array_device(x).type != DT_CPU) {
         return 0;
     }
+    n->cut = n->cut || (dt_wants_grad(x) && !dt_grad_off);
     dt_error err;
     PyObject *operands[] = {object};
     dt_status status = dt_item(n->action, x, value, &err);
@@ -198,6 +201,12 @@ py_array_from_nested(py_state *state, const char *action, PyObject *object, int 
 {
     nest n = {.action = action, .given = dtype >= 0};
     if (find_shape(&n, object) < 0 || visit(&n, 0, object) < 0) {
+        return NULL;
+    }
+    if (n.cut && PyErr_WarnFormat(PyExc_UserWarning, 1,
+                                  "%s(): arrays became numbers, so that no gradient flows back to them. "
+                                  "devtensor.stack joins arrays and keeps the gradient.",
+                                  action) < 0) {
         return NULL;
     }
     bool empty = false;

@@ -1,5 +1,6 @@
 /* interchange.c: arrays from anything, and to and from NumPy without a copy. NumPy is imported when it is first needed.
  */
+#include "../../core/grad/grad.h"
 #include "../py.h"
 
 #include <numpy/arrayobject.h>
@@ -298,6 +299,20 @@ host_array(const py_args *a, PyObject *object, int dtype, bool *shared)
     return wrapped;
 }
 
+/* What array and tensor copy: no gradient flows back from there. */
+static PyObject *
+without_history(const py_args *a, PyObject *object)
+{
+    if (dt_wants_grad(py_array_of(object)) && !dt_grad_off &&
+        PyErr_WarnFormat(PyExc_UserWarning, 1,
+                         "%s(): no gradient flows back from the copy. x.clone() keeps the gradient; "
+                         "x.detach().clone() is the same copy without this warning.",
+                         a->op) < 0) {
+        return NULL;
+    }
+    return py_array_handle(object, a->op);
+}
+
 /* data, dtype, device, requires_grad; of tensor pin_memory */
 static PyObject *
 call_array(const py_args *a, bool copy)
@@ -309,7 +324,9 @@ call_array(const py_args *a, bool copy)
     if (py_arg_dtype(a, 1, &dtype) < 0 || py_arg_device(a, 2, &device) < 0 || py_arg_grad(a, 3) < 0) {
         return NULL;
     }
-    PyObject *array = py_is_array(object) ? Py_NewRef(object) : foreign_array(a, object);
+    PyObject *array = !py_is_array(object) ? foreign_array(a, object)
+                      : copy               ? without_history(a, object)
+                                           : Py_NewRef(object);
     if (array == NULL && !PyErr_Occurred()) {
         array = host_array(a, object, has_dtype ? (int)dtype : -1, &shared);
     }
@@ -317,11 +334,11 @@ call_array(const py_args *a, bool copy)
         return NULL;
     }
     const dt_array *x = py_array_of(array);
-    if (!py_given(a->v[2]) && (array == object || py_on_device(x))) {
+    if (!py_given(a->v[2]) && (py_is_array(object) || py_on_device(x))) {
         device = dt_array_device(x); /* what is on a device stays there */
     }
     PyObject *result = py_convert(array, a->op, device, has_dtype ? dtype : (dt_dtype)x->dtype, false, copy && shared);
-    if (result != NULL && array != object) { /* what was made on the host on the way here */
+    if (result != NULL && !py_is_array(object)) { /* what was made on the host on the way here */
         py_step_begin(result);
     }
     Py_DECREF(array);
@@ -445,8 +462,9 @@ py___array__(PY_PARAMS)
 }
 
 #define ARRAY_DOC                                                                                                      \
-    "An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy.\n\n"      \
-    "Python floats give the default dtype (float32), ints int64, bools bool; NumPy input keeps its dtype. Raises "     \
+    "An array of a number, nested sequences of numbers, a NumPy array or another DeviceArray: always a copy, from "    \
+    "which no gradient flows back.\n\nPython floats give the default dtype (float32), ints int64, bools bool; NumPy "  \
+    "input keeps its dtype. Raises "                                                                                   \
     "ValueError for\n"                                                                                                 \
     "sequences of unequal length, OverflowError for ints that do not fit, TypeError for anything but numbers, "        \
     "DeviceNotAvailableError."

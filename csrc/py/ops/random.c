@@ -11,6 +11,8 @@ typedef struct {
     dt_device device;
 } generator_object;
 
+enum { STATE_BYTES = 16 }; /* seed and offset */
+
 static PyObject *
 generator_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
@@ -100,6 +102,58 @@ generator_initial_seed(PyObject *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
+generator_get_state(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    const dt_generator *g = ((generator_object *)self)->generator;
+    const int64_t size = STATE_BYTES;
+    PyObject *result = py_array_new(py_state_of(self)->array_type, "get_state");
+    dt_error err;
+    const dt_status rc = result == NULL ? DT_OK : dt_empty(DT_HOST, DT_UINT8, 1, &size, py_array_of(result), &err);
+    if (result != NULL && rc == DT_OK) {
+        char *data = dt_array_data(py_array_of(result));
+        memcpy(data, &g->seed, sizeof(g->seed));
+        memcpy(data + sizeof(g->seed), &g->offset, sizeof(g->offset));
+    }
+    return result == NULL ? NULL : py_finish(result, rc, &err, NULL, 0);
+}
+
+static PyObject *
+generator_set_state(PyObject *self, PyObject *object)
+{
+    dt_generator *g = ((generator_object *)self)->generator;
+    const dt_array *x = py_is_array(object) ? py_array_of(object) : NULL;
+    if (x == NULL || x->dtype != DT_UINT8 || x->ndim != 1 || x->shape[0] != STATE_BYTES || py_on_device(x) ||
+        !dt_array_is_contiguous(x)) {
+        PyErr_SetString(x == NULL ? PyExc_TypeError : PyExc_RuntimeError,
+                        "set_state(): a state is an array of 16 uint8 on the cpu, as get_state() gives");
+        return NULL;
+    }
+    dt_error err;
+    if (dt_settle(x, DT_READ, &err) != DT_OK) {
+        py_raise(py_state_of(self), &err, &object, 1);
+        return NULL;
+    }
+    const char *data = dt_array_data(x);
+    memcpy(&g->seed, data, sizeof(g->seed));
+    memcpy(&g->offset, data + sizeof(g->seed), sizeof(g->offset));
+    return Py_NewRef(self);
+}
+
+static PyObject *
+generator_clone_state(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    const generator_object *from = (generator_object *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    generator_object *result = (generator_object *)type->tp_alloc(type, 0);
+    if (result != NULL) {
+        result->generator = &result->own;
+        result->own = *from->generator;
+        result->device = from->device;
+    }
+    return (PyObject *)result;
+}
+
+static PyObject *
 generator_device(PyObject *self, void *Py_UNUSED(closure))
 {
     return py_device_object(py_state_of(self), ((generator_object *)self)->device);
@@ -111,6 +165,13 @@ static PyMethodDef generator_methods[] = {
     {"seed", generator_seed, METH_NOARGS,
      "seed($self)\n--\n\nStarts at a seed from the operating system, and returns it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed($self)\n--\n\nThe seed in use."},
+    {"get_state", generator_get_state, METH_NOARGS,
+     "get_state($self)\n--\n\nWhere the numbers are: an array of 16 uint8 on the cpu."},
+    {"set_state", generator_set_state, METH_O,
+     "set_state(" PY_SELF_Generator_set_state ")\n--\n\nGoes on where get_state() was called; returns self. Raises "
+     "RuntimeError for what is no state."},
+    {"clone_state", generator_clone_state, METH_NOARGS,
+     "clone_state($self)\n--\n\nA generator of its own that goes on from here."},
     PY_END,
 };
 
@@ -151,6 +212,17 @@ py_to_generator(py_state *state, const char *op, PyObject *object)
 }
 
 static PyObject *
+default_generator(py_state *state)
+{
+    generator_object *result = (generator_object *)state->generator_type->tp_alloc(state->generator_type, 0);
+    if (result != NULL) {
+        result->generator = &dt_default_generator;
+        result->device = DT_HOST;
+    }
+    return (PyObject *)result;
+}
+
+static PyObject *
 py_manual_seed(PY_PARAMS)
 {
     PY_PARSE(manual_seed)
@@ -159,12 +231,13 @@ py_manual_seed(PY_PARAMS)
         return NULL;
     }
     dt_seed(&dt_default_generator, seed);
-    generator_object *result = (generator_object *)a.state->generator_type->tp_alloc(a.state->generator_type, 0);
-    if (result != NULL) {
-        result->generator = &dt_default_generator;
-        result->device = (dt_device){DT_CPU, 0};
-    }
-    return (PyObject *)result;
+    return default_generator(a.state);
+}
+
+static PyObject *
+py__default_generator(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return default_generator(py_state_of(self));
 }
 
 static PyObject *
@@ -351,27 +424,9 @@ py__dropout(PY_PARAMS)
     " Written into out, which must have\nthe shape and decides dtype and device, where that is given: "                \
     "DeviceMismatchError where another is named."
 
-/* The default generator as it was; state: how it is from now on. */
-static PyObject *
-py__generator_state(PY_PARAMS)
-{
-    PY_PARSE(_generator_state)
-    dt_generator *g = &dt_default_generator;
-    PyObject *was = Py_BuildValue("(KK)", (unsigned long long)g->seed, (unsigned long long)g->offset);
-    unsigned long long seed, offset;
-    if (was != NULL && py_given(a.v[0])) {
-        if (!PyArg_ParseTuple(a.v[0], "KK", &seed, &offset)) {
-            Py_DECREF(was);
-            return NULL;
-        }
-        g->seed = seed;
-        g->offset = offset;
-    }
-    return was;
-}
-
 PyMethodDef py_random_functions[] = {
-    PY_HIDDEN(_generator_state, "Seed and offset of the default generator as they were; state: as they are now."),
+    {"_default_generator", py__default_generator, METH_NOARGS,
+     "_default_generator()\n--\n\nThe generator that is drawn from where none is given."},
     PY_OP(rand, "Numbers evenly distributed over [0, 1); floats." SAME),
     PY_OP(randn, "Numbers of the standard normal distribution; floats." SAME),
     PY_OP(rand_like, "Like rand, of the shape, dtype and device of input." SAME),

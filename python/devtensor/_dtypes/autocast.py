@@ -38,7 +38,7 @@ RULES: dict[str, tuple[str | None, str | None]] = {
         LOWER,
         "matmul mm bmm addmm baddbmm addbmm linear conv1d conv2d conv3d prelu einsum chain_matmul"
         " conv_transpose1d conv_transpose2d conv_transpose3d linalg.multi_dot linalg.vecdot"
-        " scaled_dot_product_attention MultiheadAttention LSTM GRU RNN",
+        " scaled_dot_product_attention MultiheadAttention LSTM GRU RNN inner linalg.matrix_power",
     ),
     **_cuda(LOWER, "mv addmv addr"),
     **_both(

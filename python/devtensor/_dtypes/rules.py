@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_dtype
 from devtensor._composed.arguments import need_array
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @functools.cache
@@ -85,3 +90,32 @@ def is_nonzero(input: DeviceArray) -> bool:
     """
     need_array("is_nonzero", "input", input)
     return bool(input)
+
+
+def promotes(*names: str, integers: bool = True, first: bool = False) -> Callable[[_F], _F]:
+    """A loss whose arrays of these names may differ in dtype under --as-torch, as in PyTorch, where it is a formula.
+
+    They are cast to the dtype that they promote to, or to that of the first. Without integers only floats are.
+    """
+
+    def decorate(function: _F) -> _F:
+        order = list(inspect.signature(function).parameters)
+        places = {name: order.index(name) for name in names}
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not _C._as_torch():
+                return function(*args, **kwargs)
+            given = {n: args[i] if i < len(args) else kwargs.get(n) for n, i in places.items()}
+            dtypes = [x.dtype for x in given.values() if isinstance(x, DeviceArray)]
+            floats = [dtype for dtype in dtypes if dtype.is_floating_point]
+            if len(set(dtypes)) > 1 and floats and (integers or floats == dtypes):
+                target = dtypes[0] if first else functools.reduce(_promoted, dtypes)
+                cast = {n: x.to(target) if isinstance(x, DeviceArray) else x for n, x in given.items()}
+                args = tuple(cast.get(order[i], x) for i, x in enumerate(args))
+                kwargs = {n: cast.get(n, x) for n, x in kwargs.items()}
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate

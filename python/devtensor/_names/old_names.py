@@ -24,7 +24,7 @@ def _made(op: str, dtype: _C.dtype, device: str, given: tuple[Any, ...]) -> Devi
                 f"{op}(): expected an array of {dtype} on {device}, but got {x.dtype} on {x.device}: "
                 ".to(device, dtype) makes one"
             )
-        return x.detach()
+        return x.view_as(x)
     if len(given) == 1 and isinstance(given[0], _C.Size):
         return _C.empty(given[0], dtype=dtype, device=device)
     if len(given) == 1 and not isinstance(given[0], int):

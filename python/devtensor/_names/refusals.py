@@ -23,7 +23,7 @@ _UNSIGNED = "of unsigned integers there is uint8: use int32 or int64"
 _PROFILER = "there is no profiler: use cProfile, nsys for CUDA, or record_transfers for what moves"
 _ATTENTION = "there is one way to compute attention: use scaled_dot_product_attention with a mask"
 _GRAPHS = "launches are not captured: call the function itself"
-_STORAGE = "memory is not handed out as a storage: use x.data_ptr(), x.numpy() or dt.from_dlpack(x)"
+_ARCHIVE = "files are read and written whole: use dt.load and dt.save"
 _OPERATORS = "ops are functions of Python: call the function itself, or write an autograd.Function"
 _SPLIT = "models are not split over processes: each has its own, and DistributedDataParallel averages gradients"
 _MEMORY = "an array is not set on the memory of another: use x.data = y, or as_strided"
@@ -49,7 +49,7 @@ _FUNCTIONS = {
         "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2".split(), _FLOAT8
     ),
     **dict.fromkeys(("uint16", "uint32", "uint64"), _UNSIGNED),
-    **dict.fromkeys(("TypedStorage", "UntypedStorage", "PyTorchFileReader", "PyTorchFileWriter"), _STORAGE),
+    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), _ARCHIVE),
     **dict.fromkeys(
         """quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize qint8 quint8 qint32
         fake_quantize_per_tensor_affine fake_quantize_per_channel_affine""".split(),
@@ -77,7 +77,6 @@ _MODULES = {
     "nn.attention.flex_attention": _ATTENTION,
     "ops": _OPERATORS,
     "profiler": _PROFILER,
-    "storage": _STORAGE,
     "utils.benchmark": "use timeit, and devtensor.cuda.synchronize() before the clock is read",
     "utils.cpp_extension": "extensions for PyTorch cannot be loaded: write a kernel with devtensor.cuda.RawKernel",
     "utils.flop_counter": _PROFILER,
@@ -88,7 +87,6 @@ _MODULES = {
 # Of these modules whatever is not there is refused.
 _INSIDE = {"distributed": _SPLIT}
 METHODS = {
-    **dict.fromkeys(("storage", "untyped_storage"), _STORAGE),
     "set_": _MEMORY,
     **dict.fromkeys(("to_sparse", "to_sparse_csr", "coalesce"), _SPARSE),
     **dict.fromkeys(("stft", "istft"), _FOURIER),

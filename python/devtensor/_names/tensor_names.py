@@ -85,15 +85,6 @@ def is_signed(input: DeviceArray) -> bool:
     return input.dtype not in (_C.uint8, _C.bool)
 
 
-def is_storage(obj: object) -> bool:
-    """False: there are no storages.
-
-    >>> dt.is_storage(dt.ones(2))
-    False
-    """
-    return False
-
-
 def get_device(input: DeviceArray) -> int:
     """The index of the CUDA device of input; -1 on the cpu.
 
@@ -185,6 +176,5 @@ __all__ = [
     "get_device",
     "is_complex",
     "is_signed",
-    "is_storage",
     "positive",
 ]

@@ -120,14 +120,16 @@ class GradScaler:
             for grad in grads:
                 finite.setdefault(grad.device, []).append(grad.isfinite().all())
                 grad.mul_(1.0 / self._scale)
-            stage.infinite = not all(_C.stack(flags).all().item() for flags in finite.values())
+            if finite:
+                stage.infinite = not all(_C.stack(flags).all().item() for flags in finite.values())
 
     # ------------------------------------------------------------ steps
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """optimizer.step(*args, **kwargs) on unscaled gradients, unless one is infinite or NaN; gives what that gives.
 
-        Raises RuntimeError for a closure, and where it was called since the last update().
+        Raises RuntimeError for a closure, and where it was called since the last update(), AssertionError where no
+        parameter has a gradient.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -138,6 +140,9 @@ class GradScaler:
             raise RuntimeError("step() has already been called since the last update().")
         if stage.done == _FRESH:
             self._unscale(optimizer, stage)
+        if stage.infinite is None:
+            text = "No inf checks were recorded for this optimizer: none of its parameters has a gradient."
+            raise AssertionError(text)
         result = None if stage.infinite else optimizer.step(*args, **kwargs)
         stage.done = _STEPPED
         return result

@@ -106,9 +106,12 @@ globals().update(typed_classes("cuda", "devtensor.cuda"))
 def manual_seed(seed: int) -> None:
     """Start the default generator at seed: its numbers are the same on every device, so there is one for all.
 
+    Without a CUDA device nothing happens.
+
     >>> dt.cuda.manual_seed(1)
     """
-    _C.manual_seed(seed)
+    if is_available():
+        _C.manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:

@@ -48,6 +48,8 @@ from devtensor.distributed._messages import (
 )
 from devtensor.distributed._world import ProcessGroup, group
 
+from devtensor.distributed import nn as nn  # isort: skip
+
 __all__ = [
     "P2POp",
     "ProcessGroup",

@@ -15,6 +15,28 @@ from devtensor._diagnosis import training, watching
 from devtensor._diagnosis.sources import file_name
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn._hooks import RemovableHandle
+from devtensor.optim._own_optimizers import (  # noqa: F401
+    DeviceDict,
+    ParamsT,
+    StateDict,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _view_as_real,
+    group_by_device_and_dtype,
+)
 
 Params = Iterable[DeviceArray | dict[str, Any] | tuple[str, DeviceArray]]
 
@@ -209,6 +231,11 @@ class Optimizer:
             self._cleared = training.place_of_caller()
 
     # ------------------------------------------------------------ hooks
+
+    _group_tensors_by_device_and_dtype = staticmethod(group_by_device_and_dtype)
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Nothing to do: steps are not captured."""
 
     def _add_hook(self, hooks: dict[int, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
         self._hook_count += 1

@@ -9,6 +9,7 @@ from typing import Any
 from devtensor import _C, cuda
 from devtensor._C import DeviceArray
 from devtensor._dtypes.autocast import current
+from devtensor.random import default_generator
 
 __all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
 
@@ -69,16 +70,18 @@ def checkpoint(
     if not _C.is_grad_enabled():
         with first:
             return function(*args, **kwargs)
-    before, mode = _C._generator_state(), current()
+    before, mode = default_generator.get_state(), current()
 
     def again() -> None:
-        now = _C._generator_state(before) if preserve_rng_state else None
+        now = default_generator.get_state()
+        if preserve_rng_state:
+            default_generator.set_state(before)
         try:
             with mode, second:
                 function(*args, **kwargs)
         finally:
-            if now is not None:
-                _C._generator_state(now)
+            if preserve_rng_state:
+                default_generator.set_state(now)
 
     with first:
         return _C._run_light(function, args, kwargs, again)

@@ -48,7 +48,7 @@ assert (x * 2).cpu().numpy().sum() == 12
 from devtensor import nn
 a, b = nn.Linear(3, 2).to("cuda"), nn.Linear(3, 2)
 b.load_state_dict(a.state_dict())
-assert dt.equal(a(dt.ones(1, 3, device="cuda")).cpu(), b(dt.ones(1, 3))) or True
+assert dt.equal(a.weight.cpu(), b.weight) and dt.equal(a.bias.cpu(), b.bias) and not b.weight.is_cuda
 """,
     "threads": """
 from concurrent.futures import ThreadPoolExecutor

@@ -10,6 +10,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, _need_int, _need_ints, _need_number, conv2d
 from devtensor._composed.arguments import dims_of, for_kernel, need_array, need_sizes, widened
 from devtensor._composed.reductions.moments import norm
+from devtensor._composed.written import takes_out
 from devtensor._diagnosis import watching
 from devtensor._dtypes.autocast import autocasts
 from devtensor.autograd.grad_mode import no_grad
@@ -208,8 +209,14 @@ def layer_norm(
     return _C._layer_norm(x, scale, shift, lead, eps, True).to(input.dtype)
 
 
+@takes_out
 def normalize(
-    input: DeviceArray, p: float = 2.0, dim: int | Sequence[int] | None = 1, eps: float = 1e-12
+    input: DeviceArray,
+    p: float = 2.0,
+    dim: int | Sequence[int] | None = 1,
+    eps: float = 1e-12,
+    *,
+    out: DeviceArray | None = None,
 ) -> DeviceArray:
     """input / max(its norm over dim, eps). Floats. Raises DTypeMismatchError, IndexError.
 

@@ -28,6 +28,12 @@ class Projections(NamedTuple):
     out_weight: DeviceArray
     out_bias: DeviceArray | None
 
+    def lowered(self, *operands: Any) -> tuple[Any, ...]:
+        """These and operands in the dtype of an autocast block: the projections, then the operands."""
+        plain = (self.whole, *self.parts, self.bias, self.key_row, self.value_row, self.out_weight, self.out_bias)
+        whole, a, b, c, *others = lowered("MultiheadAttention", (*plain, *operands))
+        return Projections(whole, (a, b, c), *others[:5]), *others[5:]
+
     def three(self) -> Any:
         return self.parts if self.whole is None else self.whole.chunk(3)
 
@@ -61,7 +67,7 @@ def attend(
     static: tuple[DeviceArray | None, DeviceArray | None] = (None, None),
 ) -> tuple[DeviceArray, DeviceArray | None]:
     """The result, and with need_weights the weights. static: keys and values that are projected already."""
-    query, key, value, padding, mask = lowered(op, (*arrays, padding, mask))
+    made, query, key, value, padding, mask = made.lowered(*arrays, padding, mask)
     given = {"query": query, "key": key, "value": value}
     _check(op, given, [w.shape[1] for w in made.three()], options.batch_first)
     if options.causal and mask is None:
@@ -76,7 +82,7 @@ def attend(
     keys = batch[1].shape[1] if static[0] is None else static[0].shape[1]
     added = _mask(op, query, padding, mask, (n, heads, length, keys))
     if made.key_row is not None and made.value_row is not None and not any(fixed):
-        for i, row in enumerate(lowered(op, (made.key_row, made.value_row)), 1):
+        for i, row in enumerate((made.key_row, made.value_row), 1):
             batch[i] = _C.cat([batch[i], row.expand(n, 1, -1)], 1)
     q, k, v = (x.unflatten(2, (heads, width // heads)).transpose(1, 2) for x in batch)
     k = k if static[0] is None else static[0].unflatten(0, (n, heads))

@@ -12,6 +12,7 @@ from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.elementwise.domains import cross_entropies
 from devtensor._diagnosis import training
 from devtensor._dtypes.autocast import autocasts
+from devtensor._dtypes.rules import promotes
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 BatchReduction: TypeAlias = Literal["none", "batchmean", "mean", "sum"]
@@ -85,6 +86,7 @@ def _distance(
     return reduced(losses, reduction, input.dtype)
 
 
+@promotes("input", "target")
 @autocasts
 def mse_loss(
     input: DeviceArray,
@@ -112,6 +114,7 @@ def mse_loss(
     return _distance("mse_loss", input, target, weight, reduction, _square)
 
 
+@promotes("input", "target")
 @autocasts
 def l1_loss(
     input: DeviceArray,
@@ -170,6 +173,7 @@ def huber_loss(
     return _distance("huber_loss", input, target, weight, reduction, lambda x, y: _C._huber(x, y, delta), False)
 
 
+@promotes("input", "target")
 @autocasts
 def smooth_l1_loss(
     input: DeviceArray,
@@ -201,6 +205,7 @@ def smooth_l1_loss(
     return _distance("smooth_l1_loss", input, target, None, reduction, measure)
 
 
+@promotes("input", "target", integers=False)
 @autocasts
 def kl_div(
     input: DeviceArray,
@@ -291,6 +296,7 @@ def _exceeds(x: DeviceArray) -> DeviceArray:
     return (x.amin() >= 0).logical_and(x.amax() <= 1).logical_not()
 
 
+@promotes("input", "target", integers=False)
 @autocasts
 def binary_cross_entropy_with_logits(
     input: DeviceArray,
@@ -410,6 +416,7 @@ def nll_loss(
     return _nll("nll_loss", input, target, widened(input), wide, ignore_index, reduction).to(input.dtype)
 
 
+@promotes("input", "target", integers=False)
 @autocasts
 def cross_entropy(
     input: DeviceArray,

@@ -9,8 +9,10 @@ from devtensor._C import DeviceArray, _need_bool, _need_number
 from devtensor._composed.arguments import need_array, widened
 from devtensor._composed.losses.basic import Reduction, chosen, matched, reduced
 from devtensor._dtypes.autocast import autocasts
+from devtensor._dtypes.rules import promotes
 
 
+@promotes("input", "target")
 @autocasts
 def poisson_nll_loss(
     input: DeviceArray,
@@ -46,6 +48,7 @@ def poisson_nll_loss(
     return reduced(losses, reduction, input.dtype)
 
 
+@promotes("input", "target", "var")
 def gaussian_nll_loss(
     input: DeviceArray,
     target: DeviceArray,

@@ -11,6 +11,7 @@ from devtensor._composed.arguments import misshapen, need_array, widened
 from devtensor._composed.losses.basic import Reduction, chosen, reduced
 from devtensor._composed.matrices.distances import need_margin, pairwise_distance
 from devtensor._dtypes.autocast import autocasts
+from devtensor._dtypes.rules import promotes
 
 
 @autocasts
@@ -58,6 +59,7 @@ def multilabel_margin_loss(
     return reduced(losses, reduction, input.dtype)
 
 
+@promotes("input", "target")
 @autocasts
 def multilabel_soft_margin_loss(
     input: DeviceArray,

@@ -8,6 +8,7 @@ from devtensor._composed.arguments import dims_of, need_array, widened
 from devtensor._composed.losses.basic import Reduction, check_classes, chosen, reduced
 from devtensor._composed.reductions.moments import norm
 from devtensor._dtypes.autocast import autocasts
+from devtensor._dtypes.rules import promotes
 
 
 def _check_pair(op: str, x1: DeviceArray, x2: DeviceArray) -> None:
@@ -16,6 +17,7 @@ def _check_pair(op: str, x1: DeviceArray, x2: DeviceArray) -> None:
     _C._check_broadcast(op, ("x1", "x2"), (x1, x2))
 
 
+@promotes("x1", "x2")
 @autocasts
 def cosine_similarity(x1: DeviceArray, x2: DeviceArray, dim: int = 1, eps: float = 1e-8) -> DeviceArray:
     """The cosine of the angle between vectors along dim: sum(x1 * x2) / (norm(x1) * norm(x2)), each norm at least eps.
@@ -48,6 +50,7 @@ def _unit(x: DeviceArray, other: DeviceArray, d: int, eps: float) -> DeviceArray
     return x / x.square().sum(d, keepdim=True).clamp(min=eps * eps).sqrt()
 
 
+@promotes("x1", "x2")
 def pairwise_distance(
     x1: DeviceArray, x2: DeviceArray, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> DeviceArray:
@@ -90,6 +93,7 @@ def _check_ranks(op: str, names: tuple[str, ...], arrays: tuple[DeviceArray, Dev
         _C._check_rank(op, names, arrays, which, rank, rank)
 
 
+@promotes("input1", "input2", "target")
 @autocasts
 def margin_ranking_loss(
     input1: DeviceArray,
@@ -120,6 +124,7 @@ def margin_ranking_loss(
     return reduced(losses, reduction, input1.dtype)
 
 
+@promotes("input", "target", first=True)
 @autocasts
 def hinge_embedding_loss(
     input: DeviceArray,
@@ -147,6 +152,7 @@ def hinge_embedding_loss(
     return reduced(losses, reduction, input.dtype)
 
 
+@promotes("input", "target", first=True)
 @autocasts
 def soft_margin_loss(
     input: DeviceArray,
@@ -171,6 +177,7 @@ def soft_margin_loss(
     return reduced(losses, reduction, input.dtype)
 
 
+@promotes("input1", "input2", "target")
 @autocasts
 def cosine_embedding_loss(
     input1: DeviceArray,
@@ -210,6 +217,7 @@ def cosine_embedding_loss(
     return reduced(losses, reduction, input1.dtype)
 
 
+@promotes("anchor", "positive", "negative")
 @autocasts
 def triplet_margin_loss(
     anchor: DeviceArray,
