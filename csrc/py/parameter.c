@@ -1,7 +1,7 @@
 /* parameter.c: nn.Parameter and nn.Buffer: arrays that a Module registers. What an op makes of them is a plain
  * DeviceArray. They have the layout and the deallocator of DeviceArray, and behind that layout the attributes that a
  * program sets: a mark such as p.no_decay = True. */
-#include "../core/grad/grad.h"
+#include "grad/grad.h"
 #include "py.h"
 #include "subclass.h"
 
@@ -51,13 +51,14 @@ traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(*attributes_of(self));
-    return 0;
+    return py_grad_traverse(self, visit, arg);
 }
 
 static int
 clear(PyObject *self)
 {
     Py_CLEAR(*attributes_of(self));
+    py_grad_clear(self);
     return 0;
 }
 

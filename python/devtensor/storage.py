@@ -52,7 +52,8 @@ class _Storage:
 
     def tolist(self) -> list[Any]:
         """The elements as numbers, which are read from their device."""
-        return self._elements.tolist()  # type: ignore[return-value]
+        numbers: list[Any] = self._elements.tolist()
+        return numbers
 
     def __getitem__(self, index: int | slice) -> Any:
         found = self._elements[index]

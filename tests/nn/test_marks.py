@@ -57,6 +57,45 @@ def test_circles_are_collected(kind: Any) -> None:
     assert gone[0]() is None and gone[1]() is None
 
 
+class Watching(nn.Module):
+    """Its parameters' hooks are methods of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.seen = nn.Linear(2, 1), 0
+        self.linear.weight.register_hook(self.look)
+        self.linear.bias.register_post_accumulate_grad_hook(self.look)
+
+    def look(self, x: dt.DeviceArray) -> None:
+        self.seen += 1
+
+    def forward(self, x: dt.DeviceArray) -> dt.DeviceArray:
+        return self.linear(x)
+
+
+def test_hooks_that_refer_back_are_collected(device: str) -> None:
+    model = Watching().to(device)
+    gone = weakref.ref(model)
+    model(dt.ones(3, 2, device=device)).sum().backward()
+    assert model.seen == 2
+    loss = model(dt.ones(3, 2, device=device)).sum()
+    del model
+    gc.collect()
+    waiting = gone()
+    assert waiting is not None  # the graph needs the hooks
+    loss.backward()
+    assert waiting.seen == 4
+    del loss, waiting
+    gc.collect()
+    assert gone() is None
+    p = nn.Parameter(dt.ones(2))
+    p.register_hook(lambda g, p=p: p)  # type: ignore[misc]
+    alone = weakref.ref(p)
+    del p
+    gc.collect()
+    assert alone() is None
+
+
 def test_classes_of_the_users() -> None:
     class Tagged(nn.Parameter):
         pass

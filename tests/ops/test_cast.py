@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from collections.abc import Callable
 
 import formats
 import numpy as np
@@ -199,12 +200,12 @@ def test_large_casts(device: str) -> None:
 
 
 def test_scalars_follow_the_rule(device: str) -> None:
-    """fill_ and full store a Python number as a cast would."""
+    """fill_ and full store a Python number as a cast would, if the dtype holds it."""
     for value, dtype, want in [
-        (math.nan, dt.int32, 0),
-        (1e30, dt.int32, 2**31 - 1),
         (-1.9, dt.int8, -1),
-        (300.0, dt.uint8, 255),
+        (-128.0, dt.int8, -128),
+        (255.0, dt.uint8, 255),
+        (-(2.0**63), dt.int64, -(2**63)),
         (1e-50, dt.float32, 0.0),
         (1e300, dt.float32, math.inf),
         (2, dt.bool, True),
@@ -213,6 +214,31 @@ def test_scalars_follow_the_rule(device: str) -> None:
         x = dt.zeros(2, dtype=dtype, device=device)
         x.fill_(value)
         assert x.tolist() == [want, want]
+
+
+WAYS: dict[str, Callable[[dt.DeviceArray, float], object]] = {
+    "full": lambda x, value: dt.full((2,), value, dtype=x.dtype, device=x.device),
+    "full_like": dt.full_like,
+    "fill_": dt.DeviceArray.fill_,
+    "setitem": lambda x, value: x.__setitem__(0, value),
+    "masked_fill": lambda x, value: x.masked_fill(x == x, value),
+    "index_fill": lambda x, value: x.index_fill(0, dt.tensor([0], device=x.device), value),
+    "pad": lambda x, value: dt.nn.functional.pad(x, (1, 1), value=value),
+    "tensor": lambda x, value: dt.tensor([value], dtype=x.dtype, device=x.device),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_numbers_that_an_integer_dtype_cannot_hold(way: str, device: str) -> None:
+    """As in PyTorch: a float counts as a whole, so that 255.9 is too large for uint8 and -0.5 too small."""
+    large = [("int32", 1e30), ("uint8", 255.9), ("uint8", -0.5), ("int8", -128.5), ("int16", 40000), ("int64", 2.0**63)]
+    for dtype, value in [("int32", math.nan), ("int64", math.inf), *large]:
+        x = dt.ones(2, dtype=dtype, device=device)
+        with pytest.raises((RuntimeError, OverflowError), match=f"without overflow|does not fit in {dtype}"):
+            WAYS[way](x, value)
+        assert x.tolist() == [1, 1]
+    WAYS[way](dt.ones(2, dtype="int32", device=device), 1.9)
+    WAYS[way](dt.ones(2, dtype="bool", device=device), math.nan)
 
 
 @pytest.mark.parametrize("rule", ["can_cast", "promote_types"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import formats
@@ -447,7 +448,32 @@ def test_numbers_of_the_host_in_a_list(device: str) -> None:
     wide = dt.tensor(1e300, dtype=dt.float64)  # which the default dtype would make infinite
     assert dt.tensor([wide]).tolist() == dt.tensor([wide], dtype=dt.float64).tolist() == [1e300]
     loss = number.clone().requires_grad_() * 2
-    assert dt.tensor([loss, 1]).tolist() == [3.0, 1.0] and not dt.tensor([loss]).requires_grad
+    with pytest.warns(UserWarning, match=r"tensor\(\): arrays became numbers, so that no gradient flows back"):
+        assert dt.tensor([loss, 1]).tolist() == [3.0, 1.0] and not dt.tensor([loss]).requires_grad
+    assert dt.tensor([loss.detach()]).tolist() == [3.0]
+    with pytest.raises(TypeError, match=r"tensor\(\): an array of float32 is not cast to int64: write .to\("):
+        dt.tensor([number], dtype=dt.int64)
+
+
+@pytest.mark.parametrize("make", [dt.tensor, dt.array, lambda x, **kw: dt.ones(1, device=x.device).new_tensor(x, **kw)])
+def test_a_copy_of_an_array_has_no_history(make: Callable[..., dt.DeviceArray], device: str) -> None:
+    w = dt.ones(2, device=device, requires_grad=True)
+    for x in (w, w * 2):
+        with pytest.warns(UserWarning, match=r"no gradient flows back from the copy. x.clone\(\) keeps the gradient"):
+            copy = make(x, requires_grad=True)
+        assert copy.is_leaf and copy.requires_grad and copy.data_ptr() != x.data_ptr() and copy.device == x.device
+        (copy * 3).sum().backward()
+        assert copy.grad is not None and copy.grad.tolist() == [3.0, 3.0] and w.grad is None
+    with dt.no_grad():
+        assert not make(w).requires_grad
+    assert make(w.detach()).tolist() == [1.0, 1.0]
+    assert dt.as_tensor(w) is w and dt.asarray(w) is w
+
+
+def test_the_first_spellings_keep_the_history(device: str) -> None:
+    w = dt.ones(2, requires_grad=True)
+    (dt.Tensor(w * 2) + dt.FloatTensor(w)).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [3.0, 3.0]
 
 
 # In PyTorch's words; the expected values are what PyTorch 2.13 gives.

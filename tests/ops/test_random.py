@@ -211,3 +211,42 @@ def test_empty_draws(device: str) -> None:
 def test_impossible_draws(call: Callable[[str], Any], device: str) -> None:
     with pytest.raises(RuntimeError):
         call(device)
+
+
+def test_where_a_generator_is(device: str) -> None:
+    for g in (dt.Generator().manual_seed(3), dt.manual_seed(3), dt.default_generator.manual_seed(3)):
+        dt.rand(5, device=device, generator=g)
+        state, apart = g.get_state(), g.clone_state()
+        assert state.dtype is dt.uint8 and tuple(state.shape) == (16,)
+        wanted = dt.rand(4, device=device, generator=g).tolist()
+        assert dt.rand(4, device=device, generator=apart).tolist() == wanted
+        assert dt.rand(4, device=device, generator=g).tolist() != wanted
+        assert dt.rand(4, device=device, generator=g.set_state(state)).tolist() == wanted
+    assert dt.equal(dt.get_rng_state(), dt.default_generator.get_state())
+    g = dt.Generator()
+    before = g.get_state()
+    wrong = (
+        dt.zeros(16),
+        dt.zeros(15, dtype=dt.uint8),
+        dt.zeros(32, dtype=dt.uint8)[::2],
+        dt.zeros(4, 4, dtype=dt.uint8),
+    )
+    for state in wrong:
+        with pytest.raises(RuntimeError, match=r"set_state\(\): a state is an array of 16 uint8 on the cpu"):
+            g.set_state(state)
+    with pytest.raises(TypeError, match=r"set_state\(\): a state is"):
+        g.set_state(3)  # type: ignore[arg-type]
+    if device != "cpu":
+        with pytest.raises(RuntimeError, match="on the cpu"):
+            g.set_state(before.to(device))
+    assert dt.equal(g.get_state(), before)
+
+
+def test_seeds_of_cuda_leave_the_cpu_alone_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dt.cuda, "is_available", lambda: False)
+    dt.manual_seed(1)
+    wanted = dt.rand(2).tolist()
+    dt.manual_seed(1)
+    dt.cuda.manual_seed(7)
+    dt.cuda.manual_seed_all(8)
+    assert dt.rand(2).tolist() == wanted

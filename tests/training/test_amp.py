@@ -156,3 +156,15 @@ def test_without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
     with pytest.warns(UserWarning, match="GradScaler is enabled, but CUDA is not available"):
         assert not dt.cuda.amp.GradScaler().is_enabled()
+
+
+def test_a_step_without_a_gradient() -> None:
+    """backward() was forgotten."""
+    w = dt.nn.Parameter(dt.ones(2))
+    optimizer, scaler = dt.optim.SGD([w], lr=0.5), dt.amp.GradScaler("cpu")
+    scaler.scale(w.sum())
+    with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer: none of its parameters"):
+        scaler.step(optimizer)
+    with pytest.raises(AssertionError, match="No inf checks were recorded prior to update"):
+        scaler.update()
+    assert w.tolist() == [1.0, 1.0]

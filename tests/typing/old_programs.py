@@ -53,6 +53,13 @@ for truth in (
     x.is_quantized, x.is_sparse,
 ):  # fmt: skip
     assert_type(truth, bool)
+memory, raw = x.storage(), x.untyped_storage()
+assert_type(memory, dt.TypedStorage)
+assert_type(raw, dt.UntypedStorage)
+assert_type(memory.untyped(), dt.UntypedStorage)
+assert_type(memory.fill_(0.0), dt.TypedStorage)
+assert_type(dt.default_generator.get_state(), dt.DeviceArray)
+assert_type(dt.default_generator.clone_state(), dt.Generator)
 refused = (
     x.set_, x.to_sparse, x.to_sparse_csr, x.coalesce, x.stft,
     x.istft, x.share_memory_,

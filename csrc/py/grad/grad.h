@@ -47,6 +47,9 @@ int py_grad_retain(dt_node *node);
 PyObject *py_node_metadata(PyObject *self, void *closure);
 PyObject *py_node_register_hook(PyObject *self, PyObject *hook);
 PyObject *py_node_register_prehook(PyObject *self, PyObject *hook);
+/* For the garbage collector, of an array that it knows: its hooks. */
+int py_grad_traverse(PyObject *array, visitproc visit, void *arg);
+void py_grad_clear(PyObject *array);
 dt_status py_grad_before(dt_node *node, dt_array *gradients, int n, dt_error *err);
 dt_status py_grad_later(dt_node *node, const dt_array *gradients, int n, dt_array *given, dt_error *err);
 dt_status py_grad_run_hooks(dt_node *node, dt_array *grad, dt_error *err);

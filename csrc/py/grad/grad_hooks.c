@@ -258,6 +258,41 @@ py_grad_after(py_grad_state *s)
     return ok ? DT_OK : DT_EFRONT;
 }
 
+/* What the array alone holds by way of its node: a graph that holds the node too needs its hooks. */
+static py_grad_state *
+own_state(PyObject *array)
+{
+    const dt_node *node = py_node_of(array);
+    return node != NULL && atomic_load_explicit(&node->refs, memory_order_relaxed) == 1 ? node->owner : NULL;
+}
+
+int
+py_grad_traverse(PyObject *array, visitproc visit, void *arg)
+{
+    const py_grad_state *s = own_state(array);
+    if (s != NULL) {
+        Py_VISIT(s->hooks);
+        Py_VISIT(s->after);
+        Py_VISIT(s->before);
+        Py_VISIT(s->later);
+        Py_VISIT(s->metadata);
+    }
+    return 0;
+}
+
+void
+py_grad_clear(PyObject *array)
+{
+    py_grad_state *s = own_state(array);
+    if (s != NULL) {
+        Py_CLEAR(s->hooks);
+        Py_CLEAR(s->after);
+        Py_CLEAR(s->before);
+        Py_CLEAR(s->later);
+        Py_CLEAR(s->metadata);
+    }
+}
+
 /* The dict of hooks of a node, made when first needed. */
 static PyObject *
 hook_dict(PyObject *self, bool after)
