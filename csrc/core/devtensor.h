@@ -241,7 +241,7 @@ dt_status dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err
 void dt_set_wait_hooks(void *(*enter)(void), void (*leave)(void *));
 void dt_storage_release(dt_storage *storage);
 /* Forgets what was made from the bytes; nodes that keep them can tell. See dt_written. */
-void dt_storage_changed(dt_storage *storage);
+void dt_storage_changed(dt_storage *storage, const struct dt_node *by);
 
 static inline dt_storage *
 dt_storage_retain(dt_storage *storage)
@@ -332,7 +332,7 @@ dt_written(const dt_array *x)
 {
     if (x != NULL && DT_UNLIKELY(atomic_load_explicit(&x->storage->kept, memory_order_relaxed) ||
                                  atomic_load_explicit(&x->storage->refs, memory_order_relaxed) >> 32)) {
-        dt_storage_changed(x->storage);
+        dt_storage_changed(x->storage, x->node);
     }
 }
 

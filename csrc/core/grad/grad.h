@@ -61,13 +61,15 @@ enum {
     DT_NODE_SEEN = 32,    /* APART, and a view of it was made */
     DT_NODE_CUT = 64,     /* a view that was not recorded */
     DT_NODE_RAN = 128,    /* a backward that keeps no graph has been here */
+    DT_NODE_QUIET =
+        256, /* APART, of .data in a program that runs as torch: its writes are no changes of what is kept */
 };
 
 typedef struct dt_node {
     atomic_uint refs;
-    uint8_t derivative, flags, dtype, ndim; /* dtype, shape and device: of the result, so of its gradient */
-    uint16_t nkept;
-    bool hooked; /* the front has functions that see what its formula takes and gives */
+    uint8_t derivative, dtype, ndim; /* dtype, shape and device: of the result, so of its gradient */
+    bool hooked;                     /* the front has functions that see what its formula takes and gives */
+    uint16_t flags, nkept;
     int ninputs;
     dt_device device;
     uint32_t rank;           /* among those of its rerun */
@@ -114,7 +116,7 @@ int64_t dt_nodes_before(uint32_t step);
 /* What a new node has; all borrowed. */
 typedef struct {
     dt_derivative_id id;
-    uint8_t flags;
+    uint16_t flags;
     const dt_array *result;
     dt_node *const *inputs;
     int ninputs, nkept;
@@ -226,6 +228,8 @@ dt_status dt_node_after_writes(const dt_array *x, dt_node **out, dt_error *err) 
 const dt_node *dt_node_under_views(const dt_node *node, dt_array *layout);
 /* out shares the memory of x, and no gradient flows to it, whatever is written to that memory. */
 dt_status dt_detach(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
+/* The same for .data. quiet: what is written to it is no change of what nodes keep. */
+dt_status dt_data_of(const dt_array *x, bool quiet, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* Whether a write to x, whose memory others share, can be told to them. */
 dt_status dt_check_history(const char *op, const dt_array *x, dt_error *err) DT_MUST_CHECK;
 /* x was written in place: before and write are its nodes (NULL: no gradient flows). */

@@ -131,7 +131,7 @@ dt_node_after_writes(const dt_array *x, dt_node **out, dt_error *err)
 }
 
 dt_status
-dt_detach(const dt_array *x, dt_array *out, dt_error *err)
+dt_data_of(const dt_array *x, bool quiet, dt_array *out, dt_error *err)
 {
     dt_array_copy_handle(x, out);
     if (dt_is_float((dt_dtype)x->dtype)) {
@@ -140,9 +140,15 @@ dt_detach(const dt_array *x, dt_array *out, dt_error *err)
             dt_array_clear(out);
             return rc;
         }
-        out->node->flags |= DT_NODE_APART;
+        out->node->flags |= quiet ? DT_NODE_APART | DT_NODE_QUIET : DT_NODE_APART;
     }
     return DT_OK;
+}
+
+dt_status
+dt_detach(const dt_array *x, dt_array *out, dt_error *err)
+{
+    return dt_data_of(x, false, out, err);
 }
 
 /* ---------------------------------------------------------------- writes */

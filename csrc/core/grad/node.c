@@ -301,7 +301,7 @@ dt_node_new(const dt_node_plan *plan, dt_node **out, dt_error *err)
 dt_status
 dt_leaf_new(const dt_array *x, bool wants, dt_node **out, dt_error *err)
 {
-    const uint8_t flags = wants ? DT_NODE_LEAF | DT_NODE_WANTS : DT_NODE_LEAF;
+    const uint16_t flags = wants ? DT_NODE_LEAF | DT_NODE_WANTS : DT_NODE_LEAF;
     return dt_node_new(&(dt_node_plan){.id = DT_GRAD_none, .flags = flags, .result = x}, out, err);
 }
 

@@ -203,7 +203,7 @@ keep_apart(const dt_recording *r, dt_node *node, const dt_array *out)
     if (source == NULL || node == NULL || !(source->flags & DT_NODE_APART)) {
         return;
     }
-    node->flags |= DT_NODE_APART;
+    node->flags |= source->flags & (DT_NODE_APART | DT_NODE_QUIET);
     if (!r->in_place) {
         source->flags |= DT_NODE_SEEN;
     }
@@ -265,7 +265,7 @@ cut_by(const dt_recording *r, const dt_array *out)
     if (!is_view(r, out) || out->node != NULL) {
         return 0;
     }
-    const unsigned flags = x->node == NULL ? 0 : x->node->flags & (DT_NODE_APART | DT_NODE_CUT);
+    const unsigned flags = x->node == NULL ? 0 : x->node->flags & (DT_NODE_APART | DT_NODE_QUIET | DT_NODE_CUT);
     if (flags & DT_NODE_APART) {
         x->node->flags |= DT_NODE_SEEN;
     }
@@ -284,7 +284,7 @@ static dt_status
 cut(unsigned flags, dt_array *out, dt_error *err)
 {
     DT_TRY(dt_leaf_new(out, false, &out->node, err));
-    out->node->flags |= (uint8_t)flags;
+    out->node->flags |= (uint16_t)flags;
     return DT_OK;
 }
 

@@ -117,11 +117,13 @@ dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err)
 /* ---------------------------------------------------------------- the end */
 
 void
-dt_storage_changed(dt_storage *storage)
+dt_storage_changed(dt_storage *storage, const dt_node *by)
 {
-    const uint32_t before = atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
-    if (dt_front.wrote != NULL && atomic_load_explicit(&storage->refs, memory_order_relaxed) >> 32) {
-        dt_front.wrote(storage, before + 1);
+    if (by == NULL || !(by->flags & DT_NODE_QUIET)) {
+        const uint32_t before = atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
+        if (dt_front.wrote != NULL && atomic_load_explicit(&storage->refs, memory_order_relaxed) >> 32) {
+            dt_front.wrote(storage, before + 1);
+        }
     }
     if (atomic_load_explicit(&storage->kept, memory_order_relaxed)) {
         storage->backend->forget(storage);

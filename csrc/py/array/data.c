@@ -82,7 +82,7 @@ change_node(PyObject *self, const dt_array *x)
             py_raise(py_state_of(self), &err, &self, 1);
             return -1;
         }
-        other->flags |= DT_NODE_APART;
+        other->flags |= node->flags & (DT_NODE_APART | DT_NODE_QUIET);
         py_array_of(self)->node = other;
         dt_node_release(node);
         return 0;

@@ -1,4 +1,5 @@
 /* device_array.c: the type DeviceArray: its life, its attributes, the table of its methods. */
+#include "../as_torch.h"
 #include "../grad/grad.h"
 #include "../subclass.h"
 
@@ -170,7 +171,8 @@ GETTER(get_data)
     dt_error err;
     PyObject *result = py_array_new(Py_TYPE(self), "data");
     return result == NULL ? NULL
-                          : py_finish(result, dt_detach(py_array_of(self), py_array_of(result), &err), &err, NULL, 0);
+                          : py_finish(result, dt_data_of(py_array_of(self), py_as_torch, py_array_of(result), &err),
+                                      &err, NULL, 0);
 }
 
 static int

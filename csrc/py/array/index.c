@@ -279,7 +279,14 @@ typedef struct {
 static dt_array *
 part_of(PyObject *self, selection *s)
 {
-    return s->view.storage != NULL ? &s->view : py_array_of(self);
+    if (s->view.storage == NULL) {
+        return py_array_of(self);
+    }
+    dt_node *node = py_array_of(self)->node;
+    if (DT_UNLIKELY(node != NULL) && (node->flags & DT_NODE_QUIET) && s->view.node == NULL) {
+        s->view.node = dt_node_retain(node); /* by which the write is known as one through .data */
+    }
+    return &s->view;
 }
 
 static dt_status

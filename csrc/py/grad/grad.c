@@ -208,7 +208,7 @@ set_wants(PyObject *self, bool wants)
         return -1;
     }
     if (x->node != NULL) {
-        x->node->flags = (uint8_t)(wants ? x->node->flags | DT_NODE_WANTS : x->node->flags & ~DT_NODE_WANTS);
+        x->node->flags = (uint16_t)(wants ? x->node->flags | DT_NODE_WANTS : x->node->flags & ~DT_NODE_WANTS);
         return 0;
     }
     dt_error err;

@@ -31,6 +31,8 @@ _MODULES = {
     "torch.cuda": "cuda",
     "torch.cuda.amp": "cuda.amp",
     "torch.distributed": "distributed",
+    "torch.distributed.nn": "distributed.nn",
+    "torch.distributed.nn.functional": "distributed.nn.functional",
     "torch.distributions": "distributions",
     "torch.distributions.bernoulli": "distributions.bernoulli",
     "torch.distributions.beta": "distributions.gamma",
@@ -77,6 +79,8 @@ _MODULES = {
     "torch.distributions.weibull": "distributions.extremes",
     "torch._C": "_C",
     "torch._utils": "_as_torch.utils",
+    "torch.functional": "_as_torch.functional",
+    "torch.storage": "storage",
     "torch.backends": "backends",
     **{
         f"torch.backends.{name}": f"backends.{name}"

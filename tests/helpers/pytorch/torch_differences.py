@@ -61,7 +61,7 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
 - **Integers divided by 0** with `//` or `%` give 0, on every device. PyTorch raises on the cpu, and on a GPU the result
   means nothing.
 - **Writes through `.data`** count as changes of what was kept for a gradient: `backward()` then raises GradientError.
-  PyTorch computes a gradient with the new numbers. `w.data = y` leaves the gradient of the old numbers as it was.
+  PyTorch, and `--as-torch`, compute it with the new numbers. `w.data = y` leaves the gradient of the old ones.
 
 This page is written by `tools/differences.py` from `tests/helpers/pytorch/torch_differences.py`.
 """

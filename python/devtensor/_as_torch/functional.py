@@ -1,0 +1,41 @@
+"""torch.functional: functions of torch itself, by another name."""
+
+from devtensor import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    cdist,
+    chain_matmul,
+    einsum,
+    meshgrid,
+    norm,
+    split,
+    stack,
+    tensordot,
+    unique,
+    unique_consecutive,
+)
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "cdist",
+    "chain_matmul",
+    "einsum",
+    "meshgrid",
+    "norm",
+    "split",
+    "stack",
+    "tensordot",
+    "unique",
+    "unique_consecutive",
+]
