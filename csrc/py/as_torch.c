@@ -45,6 +45,8 @@ py_followed_value(PyObject *self, PyObject *value, bool whole)
 
 /* ---------------------------------------------------------------- indices */
 
+enum { MOST_ENTRIES = 32 };
+
 static bool
 is_left_behind(PyObject *item)
 {
@@ -71,11 +73,36 @@ taken_index(PyObject *self, PyObject *item)
     return item;
 }
 
+/* Whether PyTorch takes a list for the tuple of its entries: a short one with anything but numbers in it. */
+static bool
+stands_for_a_tuple(PyObject *index)
+{
+    const Py_ssize_t n = PyList_Check(index) ? PyList_GET_SIZE(index) : MOST_ENTRIES;
+    for (Py_ssize_t i = 0; n < MOST_ENTRIES && i < n; i++) {
+        PyObject *item = PyList_GET_ITEM(index, i);
+        if (PySequence_Check(item) || py_is_array(item) || PySlice_Check(item) || item == Py_Ellipsis ||
+            item == Py_None) {
+            return true;
+        }
+    }
+    return false;
+}
+
 PyObject *
 py_followed_index(PyObject *self, PyObject *index)
 {
     if (index == NULL) {
         return NULL;
+    }
+    if (stands_for_a_tuple(index)) {
+        const int rc = PyErr_WarnEx(PyExc_UserWarning,
+                                    "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
+                                    "x[tuple(seq)] instead of x[seq].",
+                                    1);
+        Py_SETREF(index, rc < 0 ? NULL : PyList_AsTuple(index));
+        if (index == NULL) {
+            return NULL;
+        }
     }
     PyObject *result = NULL;
     if (!PyTuple_Check(index)) {

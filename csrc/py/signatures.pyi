@@ -1651,7 +1651,7 @@ class DeviceArray:
     @composed
     def histogram(
         input,
-        bins: _Int | DeviceArray,
+        bins: _Int | DeviceArray = 100,
         *,
         range: Sequence[float] | None = None,
         weight: DeviceArray | None = None,

@@ -10,20 +10,23 @@ import pytest
 import devtensor as dt
 from devtensor._names import foreach
 
-# Arrays x, y, v (3), m (3, 3), b (2, 3, 3).
+# Arrays x, y, v (3), m (3, 3), b (2, 3, 3), n ().
 NUMBERS_FIRST = """x.add(2, y); x.clone().add_(2, y); torch.add(x, 2, y); x.sub(2, y); x.clone().sub_(2, y)
 torch.sub(x, 2, y); x.addcmul(2, y, y); x.clone().addcmul_(2, y, x); torch.addcmul(x, 2, y, x); x.addcdiv(2, y, x)
 x.clone().addcdiv_(2, y, x); torch.addcdiv(x, 2, y, x); m.addmm(2, m, m); m.addmm(2, 3, m, m)
 m.clone().addmm_(2, 3, m, m); m.clone().addmm_(2, m, m); torch.addmm(2, m, 3, m, m); torch.addmm(2, m, m, m)
 v.addmv(2, 3, m, v); v.clone().addmv_(2, m, v); torch.addmv(2, v, 3, m, v); m.addr(2, 3, v, v); m.clone().addr_(2, v, v)
 torch.addr(2, m, 3, v, v); b.baddbmm(2, 3, b, b); b.clone().baddbmm_(2, b, b); torch.baddbmm(2, b, 3, b, b)
-m.addbmm(2, 3, b, b); m.clone().addbmm_(2, b, b); torch.addbmm(2, m, 3, b, b)""".replace("\n", ";").split(";")
+m.addbmm(2, 3, b, b); m.clone().addbmm_(2, b, b); torch.addbmm(2, m, 3, b, b)
+x.add(n, y); x.clone().sub_(n, y); torch.add(x, n, y); x.addcmul(n, y, y); torch.addcdiv(x, n, y, x)
+m.addmm(n, 3, m, m)""".replace("\n", ";").split(";")
 
 
 def value(library: Any, text: str, **options: Any) -> Any:
     x = library.tensor([1.0, 2.0, 4.0], **options)
     m = library.arange(9.0, **options).reshape(3, 3)
     names = {"torch": library, "x": x, "y": x + 0.5, "v": x - 2, "m": m, "b": library.stack([m, m * 2])}
+    names["n"] = library.tensor(2.0, **options)
     return eval(text.strip(), names)
 
 

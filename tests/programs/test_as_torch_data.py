@@ -1,4 +1,4 @@
-"""Writes through .data in a program that runs --as-torch: gradients are computed with what is there then."""
+"""In a program that runs --as-torch: writes through .data are no changes, and lists stand for tuples of indices."""
 
 from __future__ import annotations
 
@@ -58,3 +58,35 @@ def test_elsewhere_they_are(device: str) -> None:
     scale.data[0] = 5.0
     with pytest.raises(dt.GradientError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+LISTS: dict[str, tuple[Callable[[Callable[..., dt.DeviceArray]], list[object]], object]] = {
+    "arrays without dimensions": (lambda t: [t(1), t(0)], 4),
+    "a number and an array": (lambda t: [0, t(1)], 1),
+    "vectors": (lambda t: [t([0, 1]), t([1, 2])], [1, 6]),
+    "lists": (lambda t: [[0, 1], [1, 2]], [1, 6]),
+    "a slice": (lambda t: [slice(0, 1)], [[0, 1, 2, 3]]),
+    "ellipsis": (lambda t: [..., 0], [0, 4, 8]),
+    "None": (lambda t: [None, 0], [[0, 1, 2, 3]]),
+}
+
+
+@pytest.mark.parametrize("case", LISTS.values(), ids=LISTS)
+def test_a_list_stands_for_the_tuple_of_its_entries(
+    case: tuple[Callable[[Callable[..., dt.DeviceArray]], list[object]], object], device: str
+) -> None:
+    """With anything but numbers in it, as in PyTorch."""
+    make, wanted = case
+    x = dt.arange(12, device=device).reshape(3, 4)
+    index = make(lambda value: dt.tensor(value, device=device))
+    with pytest.warns(UserWarning, match="Using a non-tuple sequence for multidimensional indexing is deprecated"):
+        assert x[index].tolist() == wanted  # type: ignore[index]
+    with pytest.warns(UserWarning, match="Using a non-tuple sequence"):
+        x[index] = -1  # type: ignore[index]
+    assert int(x.min()) == -1
+
+
+def test_a_list_of_numbers_does_not(device: str) -> None:
+    x = dt.arange(12, device=device).reshape(3, 4)
+    assert x[[0, 1]].tolist() == x[:2].tolist() and x[[True, False, True]].tolist() == x[::2].tolist()
+    assert x[[[0, 1] * 1] * 32].shape == (32, 2, 4)

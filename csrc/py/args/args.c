@@ -67,7 +67,8 @@ fail_too_many(const py_spec *spec, Py_ssize_t given, bool method)
 }
 
 /* add(x, 2, y) for add(x, y, alpha=2), addmm(beta, x, alpha, a, b): PyTorch's deprecated form, which old optimizers
- * use. 1: filled in; 0: it is something else; -1 with an exception. */
+ * use; between arrays one without dimensions is a number too. 1: filled in; 0: it is something else; -1 with an
+ * exception. */
 static int
 numbers_first(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssize_t nargs, py_args *out)
 {
@@ -75,7 +76,7 @@ numbers_first(const py_spec *spec, PyObject *self, PyObject *const *args, Py_ssi
     PyObject *values[PY_MAX_ARGS] = {self};
     int arrays = self != NULL, next = 0;
     for (Py_ssize_t i = 0; i < nargs; i++) {
-        if (py_is_array(args[i])) {
+        if (py_is_array(args[i]) && (arrays == 0 || i == nargs - 1 || py_array_of(args[i])->ndim > 0)) {
             if (arrays == spec->positional) {
                 return 0;
             }

@@ -33,7 +33,7 @@ def _draw_from_devtensor() -> None:
     generators: dict[int, tuple[Any, Any]] = {}  # each with the torch.Generator, which must live as long as its id
 
     def generator_of(generator: Any) -> Any:
-        if generator is None:
+        if generator is None or generator is torch.default_generator:
             return None
         if id(generator) not in generators:
             generators[id(generator)] = (generator, dt.Generator().manual_seed(generator.initial_seed()))
@@ -85,8 +85,14 @@ def _draw_from_devtensor() -> None:
         drawn = given(dt.randn(tuple(shape), generator=generator_of(generator))) * std + mean
         return drawn.requires_grad_(options.get("requires_grad", False))
 
-    def multinomial(input: torch.Tensor, num_samples: int, replacement: bool = False, **_: Any) -> torch.Tensor:
-        return given(dt.multinomial(dt.from_numpy(input.detach().numpy()), num_samples, replacement))
+    def multinomial(
+        input: torch.Tensor, num_samples: int, replacement: bool = False, generator: Any = None, **_: Any
+    ) -> torch.Tensor:
+        return given(
+            dt.multinomial(
+                dt.from_numpy(input.detach().numpy()), num_samples, replacement, generator=generator_of(generator)
+            )
+        )
 
     def bernoulli(input: torch.Tensor, *args: Any, **_: Any) -> torch.Tensor:
         return given(dt.bernoulli(dt.from_numpy(input.detach().numpy()), *args))
@@ -138,11 +144,21 @@ def _draw_from_devtensor() -> None:
         setattr(torch, name, creator(name))
         setattr(torch, name + "_like", like(name))
     torch.randint, torch.randperm, torch.normal = randint, randperm, normal
+    torch.utils.data.dataset.randperm = randperm
     torch.randint_like = randint_like
     torch.multinomial, torch.bernoulli = multinomial, bernoulli
     torch.Tensor.multinomial = multinomial
     for name in ("uniform_", "normal_", "bernoulli_", "exponential_"):
         setattr(torch.Tensor, name, in_place(name))
+
+    def trunc_normal_(
+        tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+    ) -> Any:
+        drawn = dt.nn.init.trunc_normal_(dt.empty(tuple(tensor.shape), dtype=wide(tensor.dtype)), mean, std, a, b)
+        with torch.no_grad():
+            return tensor.copy_(given(drawn))
+
+    torch.nn.init.trunc_normal_ = trunc_normal_
     F.dropout, F.dropout2d = dropout, dropout2d
     RandomSampler.__iter__ = order
     dataloader._MultiProcessingDataLoaderIter = WithWorkers

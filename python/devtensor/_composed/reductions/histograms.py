@@ -48,7 +48,7 @@ def _ends(op: str, x: DeviceArray, range: Sequence[float] | None) -> tuple[Devic
 @takes_out
 def histogram(
     input: DeviceArray,
-    bins: int | DeviceArray,
+    bins: int | DeviceArray = 100,
     *,
     range: Sequence[float] | None = None,
     weight: DeviceArray | None = None,
