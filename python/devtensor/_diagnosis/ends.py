@@ -124,12 +124,19 @@ def hidden(failure: Failure, now: Line) -> Hidden | None:
         names |= {one.id for statement in made for one in ast.walk(statement) if isinstance(one, ast.Name)}
     for statement in sorted(made, key=lambda one: -one.lineno):
         for node, inner, remark in _cuts(statement):
-            if arrays.is_array(_held(failure, inner)) and arrays.requires_grad(_held(failure, inner)):
+            if arrays.requires_grad(_held(failure, _root(inner))):
                 at = Origin("detach", frame.f_code.co_filename, node.lineno)
                 fix = Fix(site.text(inner), at, "instead", site.text(node))
-                numbers = any(name in remark for name in ("numpy", "item", "tolist"))
-                return Hidden(statement, remark, None if numbers else fix)
+                known = isinstance(inner, ast.Name) and not any(name in remark for name in _HOST)
+                return Hidden(statement, remark, fix if known else None)
     return None
+
+
+def _root(node: ast.AST) -> ast.AST:
+    """The variable that an expression begins with: out of out.sum()."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node
 
 
 def _changes(statement: ast.stmt) -> set[str]:

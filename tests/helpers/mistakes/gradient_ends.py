@@ -106,6 +106,16 @@ dt.from_numpy(values).sum().backward()  # made, here
         says=("no gradient flows through .numpy()",),
     ),
     Mistake(
+        "a number in an op",
+        "grad-missing",
+        f"""
+{START}out = net(x)
+loss = dt.ones(1, device=dev) * out.sum().item()  # made, cut
+loss.backward()  # here
+""",
+        says=("no gradient flows through .item()",),
+    ),
+    Mistake(
         "a detached target is none of it",
         "grad-missing",
         """
