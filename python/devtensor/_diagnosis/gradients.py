@@ -523,6 +523,8 @@ def _leaf_written(failure: Failure) -> Account | None:
         return None
     if not isinstance(statement, ast.AugAssign | ast.Assign | ast.Expr) or statement.lineno != statement.end_lineno:
         return None
+    if places.line_before(now.site) is None:  # a `with` cannot stand behind another statement
+        return None
     text = now.site.text(statement)
     return Account(fix=Fix(f"with {library}.no_grad(): {text}", None, "instead", text))
 

@@ -1,4 +1,5 @@
-"""Losses that are cut off where the history of the result does not show it; marked as in gradient_mistakes."""
+"""Losses that are cut off where the history of the result does not show it, and lines where no statement can be put;
+marked as in gradient_mistakes."""
 
 from __future__ import annotations
 
@@ -114,6 +115,24 @@ loss = dt.ones(1, device=dev) * out.sum().item()  # made, cut
 loss.backward()  # here
 """,
         says=("no gradient flows through .item()",),
+    ),
+    Mistake(
+        "an update by hand on the line of its loop",
+        "grad-leaf-in-place",
+        """
+w = dt.ones(3, device=dev, requires_grad=True)
+(w * w).sum().backward()
+for i in range(2): w -= 0.1 * w.grad  # here
+""",
+    ),
+    Mistake(
+        "a write on the line of its loop",
+        "grad-modified",
+        """
+y = dt.zeros(3, device=dev, requires_grad=True).exp()  # kept
+for i in range(2): y += 1  # changed
+y.sum().backward()  # here
+""",
     ),
     Mistake(
         "a detached target is none of it",
