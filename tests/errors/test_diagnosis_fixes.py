@@ -194,6 +194,59 @@ FIXES: list[tuple[str, str, str | None]] = [
     ("expand_as", "s = dt.ones(2)\ns.expand_as(x)  # here", "s = s.reshape(-1, 1)"),
     ("bits of a float", "i = dt.ones(3, dtype='int64')\ni & dt.ones(3)  # here", None),
     ("loss of two dtypes", "t = dt.ones((2, 3), dtype='float64')\nF.mse_loss(x, t)  # here", "t = t.float()"),
+    # what the call would ask for next is in the fix, or there is none
+    ("targets in a column, of ints", "t = dt.tensor([0, 1])\nF.binary_cross_entropy(x[:, :1] / 2, t)  # here",
+     "t = t.float().unsqueeze(1)"),
+    ("targets in a column, elsewhere",
+     "t = dt.tensor([0.0, 1.0])\nF.binary_cross_entropy_with_logits(g[:, :1], t)  # here", f"t = t{TO}.unsqueeze(1)"),
+    ("targets in a column", "t = dt.ones(2)\nF.binary_cross_entropy_with_logits(x[:, :1], t)  # here",
+     "t = t.unsqueeze(1)"),
+    ("targets in a column, in a loop",
+     "t = dt.ones(2)\nfor i in range(2):\n    F.binary_cross_entropy(x[:, :1] / 2, t)  # here", "t.unsqueeze(1)"),
+    ("targets that are a column", "t = dt.ones(2, 1)\nF.binary_cross_entropy_with_logits(x[:, 0], t)  # here",
+     "t = t.squeeze(1)"),
+    ("targets that do not fit", "F.binary_cross_entropy_with_logits(g, dt.ones(3))  # here", None),
+    ("targets of another size and dtype", "F.binary_cross_entropy(x / 2, dt.ones(3).double())  # here", None),
+    ("channels and dtype", "c = nn.Conv2d(1, 8, 3); v = dt.ones(2, 3, 8, 8).double()\nc(v)  # here", None),
+    ("channels and device", "c = nn.Conv2d(1, 8, 3).to(GPU); v = dt.ones(2, 3, 8, 8)\nc(v)  # here", None),
+    ("groups and device", "c = nn.Conv2d(2, 8, 3, groups=2).to(GPU); v = dt.ones(2, 2, 8, 8)\nc(v)  # here",
+     f"v = v{TO}"),
+    ("groups of a call", "w = dt.ones((4, 1, 3), device=GPU); v = dt.ones(2, 2, 8)\nF.conv1d(v, w, groups=2)  # here",
+     f"v = v{TO}"),
+    ("an image that padding makes wide enough",
+     "c = nn.Conv2d(1, 8, 3, padding=1).to(GPU); v = dt.ones(2, 1, 1, 1)\nc(v)  # here", f"v = v{TO}"),
+    ("a small image elsewhere", "c = nn.Conv2d(1, 8, 3).to(GPU); v = dt.ones(2, 1, 2, 2)\nc(v)  # here", None),
+    ("a transposed convolution", "c = nn.ConvTranspose2d(2, 3, 3).to(GPU); v = dt.ones(4, 2, 5, 5)\nc(v)  # here",
+     f"v = v{TO}"),
+    ("places that are floats, elsewhere", "i = dt.tensor([0.0, 1.0])\ng[i]  # here", f"i = i{TO}.long()"),
+    ("a mask elsewhere", "i = dt.tensor([True, False])\ng[i]  # here", f"i = i{TO}"),
+    ("a mask of columns elsewhere", "i = dt.tensor([True, False, True])\ng[:, i]  # here", f"i = i{TO}"),
+    ("a mask that does not fit", "i = dt.tensor([True, False, True])\ng[i]  # here", None),
+    ("a value that does not fit", "v = dt.ones(4)\ng[0] = v  # here", None),
+    ("rows at places elsewhere", "i, v = dt.tensor([0]), g[:1] + 1\ng[i] = v  # here", f"i = i{TO}"),
+    ("in place and too large", "v = dt.ones(4, 2, 3)\ng.add_(v)  # here", None),
+    ("joined, of other sizes", "v = dt.ones(2, 4)\ndt.cat([g, v])  # here", None),
+    ("joined along them", "l = [g, dt.ones(2, 4)]\ndt.cat(l, dim=1)  # here", f"l[1] = l[1]{TO}"),
+    ("bits of floats", "x & g  # here", None),
+    ("classes that are floats, elsewhere", "t = dt.tensor([0.0, 2.0])\nF.nll_loss(g, t)  # here",
+     f"t = t{TO}.long()"),
+    ("a function whose shapes are not known here", "dt.linalg.solve(g[:, :2], x)  # here", None),
+    # layers of several operands
+    ("LSTM", "l = nn.LSTM(3, 4).to(GPU); v = dt.ones(5, 2, 3)\nl(v)  # here", f"v = v{TO}"),
+    ("LSTM and dtype", "l = nn.LSTM(3, 4).to(GPU); v = dt.ones(5, 2, 3).double()\nl(v)  # here", f"v = v{TO}.float()"),
+    ("LSTM of another size", "l = nn.LSTM(3, 4).to(GPU); v = dt.ones(5, 2, 7)\nl(v)  # here", None),
+    ("LSTM, never moved", "l = nn.LSTM(3, 4); v = dt.ones((5, 2, 3), device=GPU)\nl(v)  # here", f"l{TO}"),
+    ("LSTMCell", "l = nn.LSTMCell(3, 4).to(GPU); v = dt.ones(2, 3)\nl(v)  # here", f"v = v{TO}"),
+    ("the state of a GRU", "l = nn.GRU(3, 4).to(GPU); v, h = dt.ones((5, 2, 3), device=GPU), dt.zeros(1, 2, 4)\n"
+     "l(v, h)  # here", f"h = h{TO}"),
+    ("a state of another batch", "l = nn.GRU(3, 4).to(GPU); v, h = dt.ones((5, 2, 3), device=GPU), dt.zeros(1, 5, 4)\n"
+     "l(v, h)  # here", None),
+    ("a mask of attention", "l = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).to(GPU)\n"
+     "v, k = dt.ones((2, 5, 4), device=GPU), dt.zeros(5, 5)\nl(v, k)  # here", f"k = k{TO}"),
+    ("a mask of attention that does not fit", "l = nn.TransformerEncoderLayer(4, 2, 8).to(GPU)\n"
+     "v, k = dt.ones((2, 5, 4), device=GPU), dt.zeros(5, 5)\nl(v, k)  # here", None),
+    ("attention", "k = dt.ones(2, 4, 3); v = k.to(GPU)\nF.scaled_dot_product_attention(v, k, v)  # here",
+     f"k = k{TO}"),
     # given to C
     ("sum", "rows = [g, x]\nsum(rows)  # here", f"rows[1] = rows[1]{TO}"),
     ("reduce", "import functools, operator\nfunctools.reduce(operator.add, [g, x])  # here", f"x = x{TO}"),
@@ -202,7 +255,8 @@ FIXES: list[tuple[str, str, str | None]] = [
 
 @pytest.mark.parametrize(("text", "fix"), [row[1:] for row in FIXES], ids=[row[0] for row in FIXES])
 def test_fix(text: str, fix: str | None) -> None:
-    error = source_files.run(text)
+    space = {"nn": nn}
+    error = source_files.run(text, source_files.names() | space)
     assert isinstance(error, RuntimeError), error
     assert error.fix == fix
     shown = "\n".join(error.__notes__)
@@ -210,7 +264,7 @@ def test_fix(text: str, fix: str | None) -> None:
         assert "Fix:" not in shown
         return
     assert f"Fix: {fix}" in shown
-    after = source_files.run(source_files.repaired(text, error))
+    after = source_files.run(source_files.repaired(text, error), source_files.names() | space)
     assert after is None, (source_files.repaired(text, error), after)
 
 

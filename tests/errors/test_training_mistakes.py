@@ -64,5 +64,5 @@ def test_a_warning_comes_once_a_line() -> None:
 def test_a_leaf_made_elsewhere_is_proposed_where_it_is_wanted() -> None:
     text = START + f'w = dt.randn(3, requires_grad=True).to("{DEVICES[-1]}")\nw.sum().backward()\nw.grad\n'
     ((warning, _),) = warned(text, "cpu")
-    assert warning.fix == f"dt.randn(3, requires_grad=True, device='{DEVICES[-1]}')"
+    assert warning.fix == f'dt.randn(3, requires_grad=True, device="{DEVICES[-1]}")'
     assert re.search(r"instead of dt\.randn\(3, requires_grad=True\)\.to", str(warning))

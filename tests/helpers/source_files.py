@@ -57,29 +57,30 @@ def repaired(text: str, error: Any, mark: str = "# here") -> str:
     at = getattr(error, "fix_at", None)
     i = at.lineno - 1 if at is not None else next(i for i, line in enumerate(lines) if mark in line)
     if getattr(error, "fix_how", "before") == "instead":
-        lines[i] = replaced(lines[i], error.fix_of, error.fix)
+        lines[i] = replaced(lines, i, error.fix_of, error.fix)
     else:
         indent = lines[i][: len(lines[i]) - len(lines[i].lstrip())]
         lines.insert(i, indent + error.fix)
     return "\n".join(lines)
 
 
-def replaced(line: str, expression: str, fix: str) -> str:
-    """The line with the one place that reads the expression, or that is this text, changed."""
+def replaced(lines: list[str], i: int, expression: str, fix: str) -> str:
+    """Line i of a program, with the one place there that reads the expression, or that is this text, changed."""
+    line = lines[i]
     if line.count(expression) == 1:
         return line.replace(expression, fix)
-    indent = line[: len(line) - len(line.lstrip())]
     wanted = ast.unparse(ast.parse(f"({expression})", mode="eval"))
     found = [
         node
-        for node in ast.walk(ast.parse(line.strip()))
+        for node in ast.walk(ast.parse("\n".join(lines)))
         if isinstance(node, ast.expr)
+        and node.lineno == i + 1
         and ast.unparse(node) == wanted
         and not isinstance(getattr(node, "ctx", None), ast.Store)
     ]
     assert len(found) == 1, (line, expression)
     begin, end = found[0].col_offset, found[0].end_col_offset
-    return f"{indent}{line.strip()[:begin]}{fix}{line.strip()[end:]}"
+    return f"{line[:begin]}{fix}{line[end:]}"
 
 
 def told(error: Any) -> str:

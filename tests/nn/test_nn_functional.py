@@ -16,6 +16,7 @@ from formats import FLOATS
 from support import bits_of, from_bits, name_of, no_transfers, wide_of
 
 import devtensor as dt
+from devtensor._diagnosis.sources import file_name
 from devtensor.nn import functional as F
 
 # Relative to the largest result: a few roundings of the dtype itself, or of float32 inside.
@@ -203,7 +204,7 @@ def test_a_class_out_of_range(device: str) -> None:
             else:  # the next wait tells it, and which call it was
                 line = inspect.getsourcelines(test_a_class_out_of_range)[1] + 6
                 assert f"({loss.__name__} on {device}, which tells it" in str(caught.value)
-                assert str(caught.value).endswith(f"the call is at {__file__}:{line}")
+                assert str(caught.value).endswith(f"the call is at {file_name(__file__)}:{line}")
             assert loss(x, target, ignore_index=wrong, reduction="none").tolist()[1] == 0
 
 

@@ -6,7 +6,10 @@ the user's is run, no frame or array is kept, and whatever goes wrong here leave
 
 from __future__ import annotations
 
+import ast
+import linecache
 import os
+import re
 import sys
 import threading
 import warnings
@@ -132,7 +135,23 @@ def _with_numpy(ours: Fact, foreign: Any, op: str) -> tuple[list[Fact], int]:
     return ([ours, theirs], 1) if first else ([theirs, ours], 0)
 
 
+_LATE = re.compile(r"(?<=; the call is at )(.+):(\d+)$")
+
+
+def _tell_late(error: Any, failure: Failure) -> None:
+    """Of a call that a later one tells of: its line; the operand of the later one has nothing to do with it."""
+    found = _LATE.search(failure.message)
+    if found is None:
+        return
+    where = f"{sources.file_name(found[1])}:{found[2]}"
+    error.args = (_LATE.sub(lambda _: where, failure.message),)
+    text = linecache.getline(found[1], int(found[2])).strip()
+    failure.late = f"  {text}  {where}" if text else f"  {where}"
+    failure.facts, failure.culprit = [], -1
+
+
 def _complete(error: Any, failure: Failure) -> None:
+    _tell_late(error, failure)
     try:
         _find_expressions(failure)
         _vote(failure)
@@ -169,7 +188,7 @@ def _complete(error: Any, failure: Failure) -> None:
         elif account is not None:
             text = account.notes(failure, error)
         else:
-            text = notes.notes(failure, fix) if failure.facts else []
+            text = notes.notes(failure, fix) if failure.facts or failure.late else []
         for note in text:
             error.add_note(note)
 
@@ -251,8 +270,11 @@ def _may_be_owned(fact: Fact) -> bool:
 
 
 def _find_owners(failure: Failure, frame: FrameType, site: sources.Site) -> None:
-    """Operands that are parameters or buffers of a Module whose call led here: the outermost one."""
+    """Operands that are parameters or buffers of a Module: the outermost one whose call led here, by its name there,
+    else the one that the failing line takes them from."""
     missing = [fact for fact in failure.facts if _may_be_owned(fact)]
+    for fact in missing:
+        fact.owner = _own_module(frame, site, fact)
     looked: FrameType | None = frame
     place: sources.Site | None = site
     for _ in range(64):
@@ -271,6 +293,17 @@ def _find_owners(failure: Failure, frame: FrameType, site: sources.Site) -> None
         place = sources.locate(looked) if looked is not None and missing else None
         if place is None:
             break
+
+
+def _own_module(frame: FrameType, site: sources.Site, fact: Fact) -> expressions.Owner | None:
+    """The Module of self.w, where that is its parameter or buffer."""
+    node = fact.node
+    base = variables.resolve(frame, node.value, site.owner) if isinstance(node, ast.Attribute) else None
+    for table in variables.module_tables(base)[:2]:
+        for path, held in table.items():
+            if held is fact.object and isinstance(node, ast.Attribute):
+                return expressions.Owner(frame, site.text(node.value), node.value, path, base)
+    return None
 
 
 def _vote(failure: Failure) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import sys
 import sysconfig
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from devtensor._diagnosis import arrays, expressions, origins, sources, variables
+from devtensor._diagnosis import arrays, expressions, origins, places, sources, variables
 from devtensor._diagnosis.facts import Fact, Failure
 from devtensor._diagnosis.reads import ARITHMETIC, FORMS, UNARY, Reads, arguments_of, root
 from devtensor._diagnosis.sources import Site
@@ -61,6 +62,22 @@ def _is_of_module(frame: FrameType) -> bool:
     held = variables.variable(frame, code.co_varnames[0]) if code.co_argcount else MISSING
     classes = type(held).__mro__ if variables.module_tables(held) else ()
     return any(getattr(vars(one).get(code.co_name), "__code__", None) is code for one in classes)
+
+
+def options(failure: Failure, names: set[str]) -> dict[str, Any]:
+    """What else the call inside of the failing line was given, such as groups: as the layer that runs has it, or the
+    function of the library that was called."""
+    frame: FrameType | None = failure.innermost or sys._getframe()
+    found: dict[str, Any] = {}
+    while frame is not None and frame is not failure.frame:
+        code = frame.f_code
+        if _is_of_module(frame):
+            own = variables.instance_dict(variables.variable(frame, code.co_varnames[0]))
+            return {name: own[name] for name in names if name in own}
+        if arrays.is_of_library(frame.f_globals.get(code.co_name)):
+            found = {name: variables.variable(frame, name) for name in names.intersection(arguments_of(code))}
+        frame = frame.f_back
+    return found
 
 
 def steps_of(array: Any) -> tuple[Step, ...]:
@@ -271,10 +288,10 @@ def made(failure: Failure, fact: Fact, held: Held | None, device: str) -> Made |
         return None
     if any(step.elided or step.action not in UNARY - {"getitem"} for step in history[:i]):
         return None
-    places = [(failure.frame, failure.site, fact.node)]
+    known = [(failure.frame, failure.site, fact.node)]
     if held is not None and held.frame is not failure.frame:
-        places.append((held.frame, held.site, held.node))
-    for frame, site, node in places:
+        known.append((held.frame, held.site, held.node))
+    for frame, site, node in known:
         if frame is None or site is None or frame.f_code.co_filename != history[i].filename:
             continue
         call = _maker(frame, site, history[i])
@@ -284,8 +301,8 @@ def made(failure: Failure, fact: Fact, held: Held | None, device: str) -> Made |
         here = any(one is call for one in ast.walk(given)) and (node is not None or call in getattr(given, "args", ()))
         value = _device(failure, frame, site, device, here)
         if here or (not isinstance(value, ast.Constant) and _is_only_read(frame, site, call)):
-            again = ast.Call(call.func, call.args, [*call.keywords, ast.keyword("device", value)])
-            return Made(frame, site, call, ast.unparse(again))
+            place = f'"{device}"' if isinstance(value, ast.Constant) else ast.unparse(value)
+            return Made(frame, site, call, places.with_keyword(site, call, "device", place))
     return None
 
 

@@ -78,6 +78,7 @@ class Failure:
     innermost: FrameType | None = None  # where it was raised; None: here
     proposed: list[tuple[Fact, str]] | None = None  # what to convert, where the error itself says so
     accounts: Any = None  # what tells of gradients: code -> function; None: ours
+    late: str | None = None  # the call that failed, where another one that waits for the device tells it
     passes: Any = None  # whether the call passes after conversions; None: by our own rules
 
     def named(self, name: str) -> Fact | None:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import ast
 import collections
 import contextlib
-import inspect
 import re
 import sys
-import types
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from devtensor._diagnosis import arrays, callers, shapes, variables
+from devtensor._diagnosis import arrays, callers, expressions, indices, places, shapes, sources, variables
 from devtensor._diagnosis.facts import Fact, Failure, Fix, is_ndarray
 from devtensor._diagnosis.reads import FORMS, UNARY, Reads
 from devtensor._diagnosis.sources import Site
-from devtensor._diagnosis.variables import MISSING, attribute, entry, instance_dict, is_a, module_tables, resolve
-from devtensor._errors import Origin
+from devtensor._diagnosis.variables import MISSING, resolve
 
 Conversion = tuple[Fact, str]
 
@@ -26,8 +23,6 @@ _CASTS = {
     "float32": "float", "float64": "double", "float16": "half", "bfloat16": "bfloat16", "int64": "long",
     "int32": "int", "int16": "short", "int8": "char", "uint8": "byte", "bool": "bool",
 }  # fmt: skip
-_NESTED = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-_INNER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
 _CATEGORY = {"bool": 0, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
 _BY_CODE = {
@@ -42,7 +37,10 @@ _OF_CALLERS = {
     "device-mismatch": "device", "dtype-mismatch": "dtype", "dtype-not-supported": "dtype", "shape-mismatch": "shape",
     "rank-mismatch": "shape",
 }  # fmt: skip
-_ONE_DTYPE = shapes.PRODUCTS | {"conv2d", "outer", "isclose", "allclose"}
+_ONE_DTYPE = shapes.PRODUCTS | shapes.CONVOLUTIONS | shapes.PROBABILITIES | shapes.CLASSES | {*shapes.RECURRENT} | {
+    "outer", "isclose", "allclose", "batch_norm", "huber_loss", "kl_div", "l1_loss", "lerp", "mse_loss",
+    "pairwise_distance", "poisson_nll_loss", "scaled_dot_product_attention", "smooth_l1_loss", "soft_margin_loss",
+}  # fmt: skip
 
 
 def propose(failure: Failure) -> Fix | None:
@@ -69,14 +67,7 @@ def propose(failure: Failure) -> Fix | None:
     if found is None:
         found = statement(failure, conversions)
         failure.odd = [fact for fact, _ in conversions] if found is not None else []
-        return found
-    at = found.at
-    here = at is not None and (at.filename, at.lineno) == (failure.frame.f_code.co_filename, failure.frame.f_lineno)
-    return found._replace(at=None) if here else found
-
-
-def _told(text: str | None) -> Fix | None:
-    return Fix(text) if text is not None else None
+    return _as_seen(failure, found)
 
 
 def _as_made(failure: Failure, fact: Fact, text: str, held: callers.Held | None) -> Fix | None:
@@ -85,30 +76,26 @@ def _as_made(failure: Failure, fact: Fact, text: str, held: callers.Held | None)
     found = callers.made(failure, fact, held, device.group(1)) if device is not None else None
     if found is None:
         return None
-    return _instead(found.frame, found.site, found.node, found.text, found.node.lineno)
+    return places.instead(found.frame, found.site, found.node, found.text)
 
 
 def _of_caller(held: callers.Held, text: str) -> Fix | None:
     """The conversion of what a caller handed on, in the caller's words."""
     written = held.text
     value = f"{written}{text}" if isinstance(held.node, _ATOMS) else f"({written}){text}"
-    line = next((one.lineno for one in reversed(held.site.path) if isinstance(one, ast.stmt)), 0)
-    at = Origin("call", held.frame.f_code.co_filename, line)
-    if line and is_assignable(held.frame, held.site, held.node) and not _comes_again(held.site, held.node, text):
-        begins_anew = held.site.lines[line - 1].lstrip().startswith("elif")
-        return None if begins_anew else Fix(f"{written} = {value}", at)
-    unpacked = _repacked(held.frame, held.node, value)
-    if unpacked is not None and line:
-        return Fix(unpacked, at)
-    return _instead(held.frame, held.site, held.node, value, getattr(held.node, "lineno", 0))
+    if places.is_assignable(held.frame, held.site, held.node) and not places.comes_again(held.site, held.node, text):
+        return places.before(held.frame, held.site, f"{written} = {value}")
+    unpacked = _repacked(held.frame, held.site, held.node, value)
+    return unpacked or places.instead(held.frame, held.site, held.node, value)
 
 
-def _instead(frame: FrameType, site: Site, node: ast.expr, text: str, lineno: int) -> Fix | None:
-    """text in the place of an expression, where that stands on its line once."""
-    of = site.text(node)
-    if not 0 < lineno <= len(site.lines) or site.lines[lineno - 1].count(of) != 1:
-        return None
-    return Fix(text, Origin("call", frame.f_code.co_filename, lineno), "instead", of)
+def _as_seen(failure: Failure, fix: Fix | None) -> Fix | None:
+    """Without its place where that is the failing line."""
+    at, frame = fix.at if fix is not None else None, failure.frame
+    if fix is None or at is None or frame is None:
+        return fix
+    here = (at.filename, at.lineno) == (frame.f_code.co_filename, frame.f_lineno)
+    return fix._replace(at=None) if here else fix
 
 
 def blame(failure: Failure) -> None:
@@ -145,6 +132,8 @@ def _conversions(failure: Failure) -> list[Conversion]:
         return _to_index(failure, culprit)
     if failure.code in HOST and arrays.is_array(culprit.object):
         return [(culprit, _to_host([culprit.object]))]
+    if failure.code == "invalid-argument" and _first_passes(failure, culprit):
+        return [(culprit, "[0]")]
     if failure.code in _BY_CODE:
         return [(culprit, _BY_CODE[failure.code])]
     if failure.code in ("shape-mismatch", "rank-mismatch"):
@@ -196,7 +185,29 @@ def _shapes(failure: Failure) -> dict[str, tuple[int, ...]]:
 def _shapes_pass(failure: Failure) -> bool:
     if failure.passes is not None:
         return True  # which propose asks
-    return failure.op in ("getitem", "setitem") or shapes.passes(failure.op, _shapes(failure)) is not False
+    if failure.op in ("getitem", "setitem"):
+        return indices.pass_(failure)
+    held = _shapes(failure)
+    if shapes.column(failure.op, held) is None and shapes.passes(failure.op, held, _options(failure)) is not True:
+        return False
+    written = held.get("out") or (held.get("input") if failure.call is not None and failure.call.writes else None)
+    if written is None or failure.op not in shapes.ELEMENTWISE:
+        return True
+    return all(shapes.broadcast(written, shape) == written for shape in held.values())
+
+
+_DEFAULTS = {"groups": 1, "dim": 0, "padding": 0}
+
+
+def _options(failure: Failure) -> dict[str, Any]:
+    """What decides beside the shapes whether they pass."""
+    found, call = callers.options(failure, {*_DEFAULTS, "batch_first"}), failure.call
+    if not found and call is not None and arrays.signature(call.callee) is not None:
+        found = dict(_DEFAULTS)
+        for argument in call.arguments:
+            if argument.name in found and failure.frame is not None and failure.site is not None:
+                found[argument.name] = resolve(failure.frame, argument.node, failure.site.owner)
+    return {name: value for name, value in found.items() if value is not MISSING}
 
 
 def _to_one_device(failure: Failure) -> list[Conversion]:
@@ -207,14 +218,13 @@ def _to_one_device(failure: Failure) -> list[Conversion]:
     device = _most([str(d) for d in _votes(failure, "device")], lambda d: d != "cpu")
     if failure.stays is not None:
         device = str(failure.stays.device)
-    dtype = _common_dtype(failure) if failure.op in _ONE_DTYPE else None
-    if dtype is not None and (_CATEGORY.get(dtype, 2) < 2 or any(_CATEGORY.get(f.dtype_name) for f in failure.facts)):
+    casts = {} if failure.passes is not None else _casts(failure)
+    if casts is None:
         return []
     found = []
     for fact in failure.facts:
         text = "" if str(fact.device) == device else f'.to("{device}")'
-        if dtype is not None and fact.dtype_name != dtype:
-            text += f".{_CASTS[dtype]}()"
+        text += casts.get(fact.name, "")
         if text:
             found.append((fact, text))
     if failure.call is not None and failure.call.writes and _widens(failure):
@@ -222,9 +232,36 @@ def _to_one_device(failure: Failure) -> list[Conversion]:
     return found
 
 
-def _common_dtype(failure: Failure) -> str:
-    names = [fact.dtype_name for fact in failure.facts]
-    return str(_most(names, lambda name: name != "float64"))
+def _casts(failure: Failure) -> dict[str, str] | None:
+    """By operand, the conversions that the call would ask for next; None where those are not sure."""
+    op, alike = failure.op, _alike(failure)
+    casts = {fact.name: ".long()" for fact in failure.facts if indices.wants_integers(op, fact)}
+    masks = [fact for fact in failure.facts if fact.name in ("mask", "condition")]
+    casts |= {fact.name: ".bool()" for fact in masks if fact.dtype_name != "bool"}
+    if op in shapes.BITS and any(fact.dtype_name not in _CATEGORY for fact in alike):
+        return None
+    if op == "addcdiv" and all(fact.dtype_name in _CATEGORY for fact in alike if fact.name != "input"):
+        return None
+    if op in _ONE_DTYPE:
+        dtype = _common_dtype(alike)
+        if dtype in _CATEGORY:  # which products of ints are refused for next
+            return None
+        casts |= {fact.name: f".{_CASTS[dtype]}()" for fact in alike if fact.dtype_name != dtype}
+    if op in shapes.CLASSES:
+        if any(fact.name == "input" and fact.dtype_name in _CATEGORY for fact in alike):
+            return None
+        casts |= {fact.name: text for fact, text in _to_classes(failure)}
+        scores, target = failure.named("input"), failure.named("target")
+        if scores is not None and target is not None and scores.shape == target.shape and "target" not in casts:
+            if target.dtype_name in _CATEGORY:  # probabilities of the classes are floats
+                return None
+    _add_column(failure, casts)
+    return casts
+
+
+def _common_dtype(facts: Sequence[Fact]) -> str:
+    names = [fact.dtype_name for fact in facts]
+    return str(_most(names, lambda name: name not in _CATEGORY and name != "float64"))
 
 
 def _widens(failure: Failure) -> bool:
@@ -251,7 +288,16 @@ def _to_one_dtype(failure: Failure) -> list[Conversion]:
         dtype = next((fact.dtype_name for fact in failure.facts if fact.dtype_name not in _CATEGORY), None)
         if dtype is None:
             return []
-    return [(fact, f".{_CASTS[dtype]}()") for fact in _alike(failure) if fact.dtype_name != dtype]
+    casts = {fact.name: f".{_CASTS[dtype]}()" for fact in _alike(failure) if fact.dtype_name != dtype}
+    _add_column(failure, casts)
+    return [(fact, casts[fact.name]) for fact in failure.facts if fact.name in casts]
+
+
+def _add_column(failure: Failure, casts: dict[str, str]) -> None:
+    """A shape that the call would ask for next."""
+    column = shapes.column(failure.op, _shapes(failure)) if failure.passes is None else None
+    if column is not None:
+        casts[column[0]] = casts.get(column[0], "") + column[1]
 
 
 def _to_float(failure: Failure) -> list[Conversion]:
@@ -267,6 +313,19 @@ def _to_float(failure: Failure) -> list[Conversion]:
     floats = {fact.dtype_name for fact in facts} - set(_CATEGORY)
     dtype = floats.pop() if len(floats) == 1 else "float32"
     return [(fact, f".{_CASTS[dtype]}()") for fact in facts if fact.dtype_name in _CATEGORY]
+
+
+def _first_passes(failure: Failure, culprit: Fact) -> bool:
+    """Whether an array is taken and a tuple was given whose first entry is one that passes, as (output, state) is."""
+    held = culprit.object
+    if " must be DeviceArray, not tuple" not in failure.message or type(held) is not tuple or not held:
+        return False
+    if not arrays.is_array(held[0]) or not all(fact.is_array for fact in failure.facts if fact is not culprit):
+        return False
+    alike = {(fact.dtype_name, str(fact.device)) for fact in failure.facts if fact is not culprit}
+    first = (str(held[0].dtype).rpartition(".")[2], str(held[0].device))
+    given = {**_shapes(failure), culprit.name: tuple(held[0].shape)}
+    return alike <= {first} and shapes.passes(failure.op, given, _options(failure)) is True
 
 
 def _to_index(failure: Failure, culprit: Fact) -> list[Conversion]:
@@ -325,7 +384,7 @@ def _is_replaceable(failure: Failure, fact: Fact) -> bool:
         if callers.made(failure, fact, None, _most([str(d) for d in _votes(failure, "device")], lambda d: d != "cpu")):
             return True
     if not isinstance(node, ast.Name):
-        return is_assignable(frame, site, node)
+        return places.is_assignable(frame, site, node)
     reads = Reads(frame, site, _OF_CALLERS[failure.code], UNARY)
     made = reads.made_by(node.id)
     step = fact.history[0] if fact.history else None
@@ -342,13 +401,20 @@ def _is_replaceable(failure: Failure, fact: Fact) -> bool:
 
 
 def statement(failure: Failure, conversions: list[Conversion]) -> Fix | None:
+    """What to write at the failing line, or at that of the Module's call."""
+    return _as_seen(failure, _statement(failure, conversions))
+
+
+def _statement(failure: Failure, conversions: list[Conversion]) -> Fix | None:
     frame, site = failure.frame, failure.site
     assert frame is not None and site is not None
     if all(fact.owner is not None and same_owner(fact, conversions[0][0]) for fact, _ in conversions):
-        return _told(_module_statement(failure, conversions))
+        of_module = _module_statement(failure, conversions)
+        if of_module is not None:
+            return of_module
     of_tuple = _tuple_statement(frame, site, conversions)
     if of_tuple is not None:
-        return Fix(of_tuple)
+        return places.before(frame, site, of_tuple)
     if failure.code in HOST:
         of_all = _entries_statement(frame, site, conversions[0][0])
         if of_all is not None:
@@ -362,17 +428,14 @@ def statement(failure: Failure, conversions: list[Conversion]) -> Fix | None:
             value = f"{written}{text}"
         else:
             value = f"({written}){text}"
-        if not is_assignable(frame, site, fact.node) or _comes_again(site, fact.node, text):
-            unpacked = _repacked(frame, fact.node, value) if len(conversions) == 1 else None
-            if unpacked is not None:
-                return Fix(unpacked)
+        if not places.is_assignable(frame, site, fact.node) or places.comes_again(site, fact.node, text):
             if len(conversions) != 1 or _is_written(failure, fact):
                 return None
-            return Fix(value, None, "instead", written)
+            return _repacked(frame, site, fact.node, value) or places.instead(frame, site, fact.node, value)
         if written not in targets:
             targets.append(written)
             values.append(value)
-    return Fix(f"{', '.join(targets)} = {', '.join(values)}")
+    return places.before(frame, site, f"{', '.join(targets)} = {', '.join(values)}")
 
 
 def _entries_statement(frame: FrameType, site: Site, fact: Fact) -> Fix | None:
@@ -385,18 +448,20 @@ def _entries_statement(frame: FrameType, site: Site, fact: Fact) -> Fix | None:
         return None
     text = _to_host(held)
     value = f"[one{text} for one in {name}]" if type(held) is list else f"tuple(one{text} for one in {name})"
-    return Fix(f"{name} = {value}") if is_assignable(frame, site, node.value) else Fix(value, None, "instead", name)
+    if places.is_assignable(frame, site, node.value):
+        return places.before(frame, site, f"{name} = {value}")
+    return places.instead(frame, site, expressions.synthetic(name), value)
 
 
-def _repacked(frame: FrameType, node: ast.expr, value: str) -> str | None:
+def _repacked(frame: FrameType, site: Site, node: ast.expr, value: str) -> Fix | None:
     """The tuple that * unpacks, args, with value in the place of its entry args[1]."""
     if not getattr(node, "synthetic", False) or not isinstance(node, ast.Subscript):
         return None
     base, key = node.value, getattr(node.slice, "value", None)
-    if not isinstance(base, ast.Name) or type(key) is not int or not _is_own_name(frame, base.id):
+    if not isinstance(base, ast.Name) or type(key) is not int or not places.is_own_name(frame, base.id):
         return None
     name = base.id
-    return f"{name} = (*{name}[:{key}], {value}, *{name}[{key + 1}:])"
+    return places.before(frame, site, f"{name} = (*{name}[:{key}], {value}, *{name}[{key + 1}:])")
 
 
 def _tuple_statement(frame: FrameType, site: Site, conversions: list[Conversion]) -> str | None:
@@ -409,12 +474,12 @@ def _tuple_statement(frame: FrameType, site: Site, conversions: list[Conversion]
     keys = [resolve(frame, node.slice, site.owner) for node in nodes]  # type: ignore[union-attr]
     if type(held) is not tuple or len(held) > 4 or not all(type(key) is int for key in keys):
         return None
-    places = {key % len(held): text for key, (_, text) in zip(keys, conversions, strict=True)}
-    if not is_assignable(frame, site, ast.Name(name)):
+    texts = {key % len(held): text for key, (_, text) in zip(keys, conversions, strict=True)}
+    if not places.is_assignable(frame, site, ast.Name(name)):
         return None
-    if len(places) == len(held) and len(set(places.values())) == 1:
-        return f"{name} = tuple(one{min(places.values())} for one in {name})"
-    entries = ", ".join(f"{name}[{i}]{places.get(i, '')}" for i in range(len(held)))
+    if len(texts) == len(held) and len(set(texts.values())) == 1:
+        return f"{name} = tuple(one{min(texts.values())} for one in {name})"
+    entries = ", ".join(f"{name}[{i}]{texts.get(i, '')}" for i in range(len(held)))
     return f"{name} = ({entries})"
 
 
@@ -424,69 +489,22 @@ def _is_written(failure: Failure, fact: Fact) -> bool:
     return fact.name == "input" and isinstance(node, ast.AugAssign | ast.Subscript)
 
 
-def _module_statement(failure: Failure, conversions: list[Conversion]) -> str | None:
+def _module_statement(failure: Failure, conversions: list[Conversion]) -> Fix | None:
+    """The whole Module moved or cast, before the call that led here, or where it is called."""
     texts = {text for _, text in conversions}
     owner = conversions[0][0].owner
     if owner is None or len(texts) != 1:
         return None
     text = texts.pop()
-    whole = text.startswith((".to(", ".cpu(")) or text in (".float()", ".double()", ".half()", ".bfloat16()")
-    return f"{owner.expression}{text}" if whole else None
-
-
-def is_assignable(frame: FrameType, site: Site, node: ast.expr) -> bool:
-    """Whether `node = ...`, just before the statement, changes what the statement sees."""
-    if frame.f_code.co_name in _NESTED or any(isinstance(outer, _INNER) for outer in site.path):
-        return False
-    start = max((i for i, outer in enumerate(site.path) if isinstance(outer, ast.stmt)), default=0)
-    statement = site.path[start]
-    if any(isinstance(outer, ast.match_case) for outer in site.path[start:]):
-        return False
-    bound = {inner.target.id for inner in ast.walk(statement) if isinstance(inner, ast.NamedExpr)}
-    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    if bound & names:
-        return False
-    if isinstance(node, ast.Name):
-        return _is_own_name(frame, node.id)
-    if isinstance(node, ast.Attribute):
-        return _is_plain_attribute(resolve(frame, node.value, site.owner), node.attr)
-    if isinstance(node, ast.Subscript):
-        base, key = resolve(frame, node.value, site.owner), resolve(frame, node.slice, site.owner)
-        return type(base) in (list, dict) and key is not MISSING and entry(base, key) is not MISSING
-    return False
-
-
-# What is another array when it is done twice.
-_ONCE = (".T", ".mT", ".permute(", ".transpose(", ".unsqueeze(", ".squeeze(", ".argmax(")
-
-
-def _comes_again(site: Site, node: ast.expr, text: str) -> bool:
-    """Whether the statement may run again with what was assigned: x = x.T in a loop would turn x back."""
-    if not text.startswith(_ONCE):
-        return False
-    loops = [outer for outer in site.path if isinstance(outer, ast.For | ast.While | ast.AsyncFor)]
-    return bool(loops) or isinstance(node, ast.Attribute | ast.Subscript)
-
-
-def _is_own_name(frame: FrameType, name: str) -> bool:
-    code = frame.f_code
-    if code.co_flags & inspect.CO_OPTIMIZED:
-        return name in code.co_varnames or name in code.co_cellvars
-    return type(frame.f_locals) is dict and name in frame.f_locals
-
-
-def _is_plain_attribute(base: Any, name: str) -> bool:
-    if base is MISSING or is_a(base, type):
-        return False
-    if is_a(base, types.ModuleType):
-        return name in instance_dict(base)
-    plain = inspect.getattr_static(type(base), "__setattr__") is object.__setattr__ or bool(module_tables(base))
-    if name.startswith("__") or not plain:
-        return False
-    static = inspect.getattr_static(type(base), name, MISSING)
-    if type(static) is types.MemberDescriptorType:
-        return True
-    return name in instance_dict(base) and attribute(base, name) is instance_dict(base)[name]
+    if not text.startswith((".to(", ".cpu(")) and text not in (".float()", ".double()", ".half()", ".bfloat16()"):
+        return None
+    site = failure.site if owner.frame is failure.frame else sources.locate(owner.frame)
+    if site is None:
+        return None
+    if places.is_known_before(owner.frame, site, owner.node):
+        return places.before(owner.frame, site, f"{owner.expression}{text}")
+    value = f"{owner.expression}{text}" if isinstance(owner.node, _ATOMS) else f"({owner.expression}){text}"
+    return places.instead(owner.frame, site, owner.node, value)
 
 
 # ---------------------------------------------------------------- NumPy
@@ -521,6 +539,8 @@ def _from_numpy(failure: Failure) -> Fix | None:
         text += f'.to("{ours.device}")' if str(ours.device) != "cpu" else ""
         if failure.op in _ONE_DTYPE and theirs.dtype_name != ours.dtype_name:
             text += f".{_CASTS[ours.dtype_name]}()"
-    if is_assignable(frame, site, theirs.node):
-        return Fix(f"{theirs.expression} = {text}")
-    return Fix(text, None, "instead", theirs.expression)
+    if places.is_assignable(frame, site, theirs.node):
+        found = places.before(frame, site, f"{theirs.expression} = {text}")
+    else:
+        found = places.instead(frame, site, theirs.node, text)
+    return _as_seen(failure, found)

@@ -9,15 +9,13 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from devtensor import _C
-from devtensor._diagnosis import arrays, fixes, notes, origins, sources, variables
+from devtensor._diagnosis import arrays, ends, fixes, notes, origins, places, sources, variables
 from devtensor._diagnosis.causes import see
 from devtensor._diagnosis.facts import Failure, Fix
 from devtensor._errors import Origin, Step
 
 _MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 _CUTS = {"detach": "no gradient flows through .detach()", "data": "no gradient flows through .data"}
-_NUMBERS = {"tensor", "array", "as_tensor", "asarray", "from_numpy", "full"}
-_HOST = ("item", "tolist", "numpy")
 _MOST = 20000  # nodes that are looked at
 
 
@@ -51,6 +49,11 @@ class Line:
     def origin(self, action: str) -> Origin:
         return Origin(action, self.filename, self.lineno)
 
+    def fix_before(self, action: str, text: str) -> Fix | None:
+        """A statement before that of the line, where one can be put."""
+        number = places.line_before(self.site) if self.site is not None else None
+        return Fix(text, Origin(action, self.filename, number)) if number is not None else None
+
 
 @dataclass
 class Account:
@@ -66,7 +69,7 @@ class Account:
             error.args = (self.message,)
 
     def notes(self, failure: Failure, error: Any) -> list[str]:
-        found = [notes.table(failure)] if failure.facts and not self.rows else []
+        found = [failure.late] if failure.late else [notes.table(failure)] if failure.facts and not self.rows else []
         cells = [(role, notes.cut(line.text), line.where, remark) for role, line, remark in self.rows]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         rows = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
@@ -274,7 +277,7 @@ def _before_write(failure: Failure, line: Line) -> Fix | None:
     if any(isinstance(node, ast.Lambda | ast.ListComp | ast.GeneratorExp) for node in line.site.path):  # type: ignore[union-attr]
         return None
     text = ast.unparse(target)
-    return Fix(f"{text} = {text}.clone()", Origin("write", line.filename, statement.lineno))
+    return line.fix_before("write", f"{text} = {text}.clone()")
 
 
 # ---------------------------------------------------------------- used up by an earlier backward
@@ -293,9 +296,9 @@ def _freed(failure: Failure) -> Account | None:
     found.rows += _row("freed", first, "this backward used the graph up")
     if edge is not None and entered is not None and source is not None and _is_carried(entered, source):
         found.rows += _row("used", entered, notes.MARK)
-        name, statement = _carried(failure, edge, entered, source), entered.statement
-        if name is not None and statement is not None:
-            found.fix = Fix(f"{name} = {name}.detach()", Origin("detach", entered.filename, statement.lineno))
+        name = _carried(failure, edge, entered, source)
+        if name is not None:
+            found.fix = entered.fix_before("detach", f"{name} = {name}.detach()")
             found.remarks.append(f"{name} was made by the graph that is used up, and is used again after that backward")
     elif first is not None:
         found.fix = _retaining(first)
@@ -358,8 +361,8 @@ def _retaining(line: Line) -> Fix | None:
     node = line.site.node if line.site is not None else None
     if line.site is None or not isinstance(node, ast.Call) or any(k.arg == "retain_graph" for k in node.keywords):
         return None
-    again = ast.Call(node.func, node.args, [*node.keywords, ast.keyword("retain_graph", ast.Constant(True))])
-    return Fix(ast.unparse(again), line.origin("backward"), "instead", line.site.text(node))
+    again = places.with_keyword(line.site, node, "retain_graph", "True")
+    return Fix(again, line.origin("backward"), "instead", line.site.text(node))
 
 
 # ---------------------------------------------------------------- never recorded
@@ -371,6 +374,7 @@ def _missing(failure: Failure) -> Account | None:
         return None
     found = Account()
     found.rows += _row("needed", _now(failure))
+    line: Line | None = None
     for i, (step, (_, place, off)) in enumerate(zip(fact.history, arrays.steps(fact.object), strict=False)):
         line = line_of(place)
         if line is not None and _cut(failure, found, fact.history, i, off, line):
@@ -378,10 +382,24 @@ def _missing(failure: Failure) -> Account | None:
         if i + 1 == len(fact.history) and line is not None:
             found.rows += _row("made", line, f"by {step.action}, which requires no gradient")
     else:
-        found.remarks += _frozen(failure)
-        found.remarks.append("Nothing it was made of requires a gradient: requires_grad=True makes an array a leaf")
+        _end(failure, found, fact.history, line)
     found.rows.reverse()  # the order of the program
     return found
+
+
+def _end(failure: Failure, found: Account, history: tuple[Step, ...], last: Line | None) -> None:
+    """What is known where a history ends: it follows one operand of each op, and no write in place."""
+    now, frozen = _now(failure), _frozen(failure)
+    found.remarks += frozen
+    hidden = ends.hidden(failure, now) if now is not None else None
+    if hidden is not None and now is not None and now.site is not None:
+        line = Line(now.filename, hidden.statement.lineno, now.site._replace(path=(hidden.statement,)))
+        found.rows.insert(1, ("cut", line, f"{notes.MARK}: {hidden.remark}"))
+        found.fix = hidden.fix if not frozen else None
+        return
+    asked = ends.asked(failure, last) if last is not None and history[-1].action in ends.NUMBERS else None
+    end = f"Its history ends with {history[-1].action}" if history and history[-1].action else "It has no history"
+    found.remarks.append(asked or f"{end}: requires_grad=True makes an array a leaf")
 
 
 def _cut(failure: Failure, found: Account, history: tuple[Step, ...], i: int, off: bool, line: Line) -> bool:
@@ -398,9 +416,8 @@ def _cut(failure: Failure, found: Account, history: tuple[Step, ...], i: int, of
         return True
     elif not step.dtype.is_floating_point and (before is None or before.dtype.is_floating_point):
         remark = f"{step.action} gives {origins.dtype_name(step.dtype)}, which has no gradient"
-    elif step.action in _NUMBERS:
-        numbers = _numbers(failure, line)
-        remark, found.fix = numbers if numbers is not None else (None, None)
+    elif step.action in ends.NUMBERS:
+        remark, found.fix = ends.of_numbers(failure, line) or (None, None)
     found.rows += _row("cut", line, f"{notes.MARK}: {remark}") if remark is not None else []
     return remark is not None
 
@@ -447,47 +464,6 @@ def _recording(line: Line, node: ast.expr) -> Fix | None:
         return None
     text = f"{ast.unparse(name.value)}.enable_grad" + ("()" if isinstance(node, ast.Call) else "")
     return Fix(text, Origin(name.attr, line.filename, node.lineno), "instead", line.site.text(node))
-
-
-def _numbers(failure: Failure, line: Line) -> tuple[str, Fix | None] | None:
-    """An array made of the numbers of others."""
-    node = line.site.node if line.site is not None else None
-    if not isinstance(node, ast.Call) or not node.args or line.site is None:
-        return None
-    given, library = node.args[0], ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else None
-    remark = "an array made of numbers, which have no gradient"
-    if isinstance(given, ast.ListComp | ast.GeneratorExp):
-        return (remark, None) if _is_read(given.elt) else None
-    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
-    arrays = [_read(failure, part) for part in parts]
-    if not any(arrays):
-        return None
-    names = [ast.unparse(part) for part in arrays if part is not None]
-    if len(names) < len(parts) or library is None:
-        return remark, None
-    text = names[0] if given is parts[0] else f"{library}.stack([{', '.join(names)}])"
-    return remark, Fix(text, line.origin("stack"), "instead", line.site.text(node))
-
-
-def _is_read(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HOST
-
-
-def _read(failure: Failure, node: ast.expr) -> ast.expr | None:
-    """The array whose number an expression gives: x of x, x.item() or float(x)."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HOST:
-        return _read(failure, node.func.value)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
-        return _read(failure, node.args[0])
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("cpu", "detach"):
-        return _read(failure, node.func.value)
-    return node if _is_array(failure, node) else None
-
-
-def _is_array(failure: Failure, node: ast.expr) -> bool:
-    frame = failure.frame
-    held = variables.resolve(frame, node) if frame is not None else variables.MISSING
-    return arrays.is_array(held)
 
 
 def _frozen(failure: Failure) -> list[str]:
@@ -547,20 +523,26 @@ def _leaf_written(failure: Failure) -> Account | None:
         return None
     if not isinstance(statement, ast.AugAssign | ast.Assign | ast.Expr) or statement.lineno != statement.end_lineno:
         return None
+    if places.line_before(now.site) is None:  # a `with` cannot stand behind another statement
+        return None
     text = now.site.text(statement)
     return Account(fix=Fix(f"with {library}.no_grad(): {text}", None, "instead", text))
+
+
+_FOR_SCORES = "Scores that have not gone through sigmoid() are for nn.BCEWithLogitsLoss"
 
 
 def _scores(failure: Failure) -> Account | None:
     """Scores in the place of probabilities: the loss that takes them."""
     node = failure.site.node if failure.site is not None else None
     fact = failure.facts[failure.culprit] if failure.culprit >= 0 else None
+    if failure.late and "binary_cross_entropy" in failure.op:
+        return Account(remarks=[_FOR_SCORES])
     if failure.site is None or fact is None or fact.name != "input" or not isinstance(node, ast.Call):
         return None
     text = failure.site.text(node.func)
     if not text.endswith("binary_cross_entropy"):
-        remark = "Scores that have not gone through sigmoid() are for nn.BCEWithLogitsLoss"
-        return Account(remarks=[remark]) if "binary_cross_entropy" in failure.op else None
+        return Account(remarks=[_FOR_SCORES]) if "binary_cross_entropy" in failure.op else None
     return Account(fix=Fix(f"{text}_with_logits", None, "instead", text))
 
 

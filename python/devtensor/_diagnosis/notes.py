@@ -9,6 +9,7 @@ from typing import Any
 from devtensor._diagnosis import arrays, origins, shapes
 from devtensor._diagnosis.callers import Held
 from devtensor._diagnosis.causes import CAUSES, see
+from devtensor._diagnosis.expressions import Owner
 from devtensor._diagnosis.facts import Fact, Failure, Fix
 from devtensor._diagnosis.variables import below, inside, instance_dict, module_tables, resolve, visible
 
@@ -73,6 +74,7 @@ def remarks(failure: Failure) -> list[str]:
     if text:
         found.append(text)
     found += _features(failure)
+    found += _first_of(failure)
     culprit = failure.facts[failure.culprit] if failure.culprit >= 0 else None
     if culprit is not None and culprit.owner is not None:
         owner = culprit.owner
@@ -106,9 +108,34 @@ def _features(failure: Failure) -> list[str]:
     text = (
         f"{layer} takes {weight.shape[1]} features in the last dimension; {name or 'its input'} has {given.shape[-1]}"
     )
-    if name is not None and len(given.shape) > 2 and math.prod(given.shape[1:]) == weight.shape[1]:
+    if name is not None and _fits_flat(given, weight):
         text += f", and {name}.flatten(1) would have {weight.shape[1]}"
+    elif name is None and _fits_flat(given, weight) and _is_in_sequence(weight.owner):
+        text += f", and would have {weight.shape[1]} with nn.Flatten() before it"
     return [text]
+
+
+def _fits_flat(given: Fact, weight: Fact) -> bool:
+    return len(given.shape) > 2 and math.prod(given.shape[1:]) == weight.shape[1]
+
+
+def _is_in_sequence(owner: Owner) -> bool:
+    """Whether the layer of a parameter is one of a Sequential, which hands it what the layer before it gives."""
+    path, _, name = owner.path.rpartition(".")[0].rpartition(".")
+    above = dict(below(owner.module)).get(f"{path}." if path else "")
+    kinds = type(above).__mro__ if name.isdigit() else ()
+    return any(kind.__name__ == "Sequential" and arrays.is_of_library(kind) for kind in kinds)
+
+
+def _first_of(failure: Failure) -> list[str]:
+    """What stands in a tuple that was given for an array."""
+    fact = failure.facts[failure.culprit] if failure.culprit >= 0 else None
+    held: Any = fact.object if fact is not None and failure.code == "invalid-argument" else None
+    if fact is None or type(held) is not tuple or not held or not arrays.is_array(held[0]):
+        return []
+    name = cut(fact.expression) if fact.expression else fact.name
+    return [f"{name} is a tuple of {len(held)}, as nn.LSTM, nn.GRU and nn.MultiheadAttention give: entry [0] is the "
+            f"output, {shape_text(tuple(held[0].shape))}"]  # fmt: skip
 
 
 def _known_as(fact: Fact, held: Held) -> str:
@@ -177,7 +204,7 @@ def _in_plain_containers(failure: Failure, fact: Fact) -> list[str]:
 
 def notes(failure: Failure, fix: Fix | None) -> list[str]:
     """All notes of an error, in the order they are shown."""
-    found = [table(failure)] if failure.facts else []
+    found = [failure.late] if failure.late else [table(failure)] if failure.facts else []
     found += steps(failure)
     found += remarks(failure)
     if fix is not None:

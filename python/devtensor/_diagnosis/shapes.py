@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 Shape = tuple[int, ...]
 Reading = tuple[str, str]  # (operand, what to append to it)
 
 PRODUCTS = {"matmul", "mm", "bmm", "mv", "dot", "linear", "addmm", "baddbmm"}
 # any shapes, the rank aside
-_FREE = {"outer", "embedding", "gather", "index_add", "index_select", "scatter_add", "take", "take_along_dim"}
+_FREE = {"embedding", "gather", "index_add", "index_select", "scatter_add", "take", "take_along_dim"}
+ELEMENTWISE = {
+    "add", "addcdiv", "addcmul", "allclose", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp", "clamp_max",
+    "clamp_min", "copysign", "div", "eq", "float_power", "floor_divide", "fmax", "fmin", "fmod", "ge", "gt",
+    "huber_loss", "hypot", "isclose", "kl_div", "l1_loss", "ldexp", "le", "lerp", "logaddexp", "logical_and",
+    "logical_or", "logical_xor", "lt", "masked_fill", "masked_select", "maximum", "minimum", "mse_loss", "mul", "ne",
+    "pairwise_distance", "poisson_nll_loss", "pow", "remainder", "smooth_l1_loss", "soft_margin_loss", "sub", "where",
+    "xlog1py", "xlogy",
+}  # fmt: skip
+BITS = {"bitwise_and", "bitwise_or", "bitwise_xor"}
+PROBABILITIES = {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
+CONVOLUTIONS = {f"{kind}{n}d" for kind in ("conv", "conv_transpose") for n in (1, 2, 3)}
+RECURRENT = {"RNN": 1, "LSTM": 1, "GRU": 1, "RNNCell": 0, "LSTMCell": 0, "GRUCell": 0}  # dimensions without a batch - 1
 CLASSES = {"cross_entropy", "nll_loss"}
 _CHANNELS = {"batch_norm", "group_norm"}
 
@@ -40,27 +53,97 @@ def product(a: Shape, b: Shape) -> Shape | None:
 _RANKS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1), "addmm": (2, 2), "baddbmm": (3, 3)}
 
 
-def passes(op: str, shapes: dict[str, Shape], groups: int | None = None) -> bool | None:
-    """Whether the shapes go together; None where that depends on more than the shapes."""
-    inputs = {name: shape for name, shape in shapes.items() if name != "out"}
+def passes(op: str, shapes: dict[str, Shape], options: Mapping[str, Any] | None = None) -> bool | None:
+    """Whether the shapes go together; None where that is not known, or depends on more than the shapes.
+
+    options: what else the op was given, such as groups or dim, as far as it is known.
+    """
+    inputs, options = {name: shape for name, shape in shapes.items() if name != "out"}, options or {}
+    if len(inputs) < 2:
+        return True
     if op in PRODUCTS:
         return _product_passes(op, inputs)
-    if op == "conv2d":
-        return _conv_passes(inputs, groups)
-    if op == "conv1d":
-        return _conv_passes({name: _with_height(name, shape) for name, shape in inputs.items()}, groups)
+    if op in CONVOLUTIONS:
+        return _conv_passes(op, inputs, options)
+    if op == "outer":
+        return all(len(shape) == 1 for shape in inputs.values())
     if op in _FREE:
-        return True
+        return op != "embedding" or len(inputs["weight"]) == 2
     if op in CLASSES or op in _CHANNELS:
         return _rows_pass(op, inputs)
-    if op in ("cat", "stack", "view_as") or any("[" in name for name in inputs):
-        return None
+    if op in PROBABILITIES:
+        given = inputs["input"]
+        others = (shape for name, shape in inputs.items() if name != "target")
+        return inputs.get("target", given) == given and all(broadcast(given, one) == given for one in others)
+    if op in RECURRENT:
+        return _recurrent_passes(op, inputs, options)
+    if op == "MultiheadAttention":
+        return _attention_passes(inputs, options)
+    if op == "scaled_dot_product_attention":
+        return _weighted_passes(inputs)
+    if op in ("cat", "stack"):
+        return _joins(op, list(inputs.values()), options)
+    if op == "grad":
+        return inputs["input"] == inputs["grad"]
     if op == "expand_as":
         return broadcast(inputs["input"], inputs["other"]) == inputs["other"]
+    if op not in ELEMENTWISE:
+        return None
     total: Shape | None = ()
     for shape in inputs.values():
         total = broadcast(total, shape) if total is not None else None
     return total is not None
+
+
+def _recurrent_passes(op: str, shapes: dict[str, Shape], options: Mapping[str, Any]) -> bool | None:
+    """Whether a layer, or its cell, takes an input; of a state, whether it has a batch as the input has."""
+    given, rank = shapes["input"], len(shapes["input"]) - RECURRENT[op]
+    weight = next(shape for name, shape in shapes.items() if name.startswith("weight"))
+    if rank not in (1, 2) or given[-1] != weight[1]:
+        return False
+    states = [shape for name, shape in shapes.items() if name.startswith("hx")]
+    if any(len(state) != len(given) for state in states):
+        return False
+    first = options.get("batch_first") and RECURRENT[op]
+    return all(rank == 1 or state[-2] == given[0 if first else -2] for state in states)
+
+
+def _attention_passes(shapes: dict[str, Shape], options: Mapping[str, Any]) -> bool | None:
+    """Masks that hide keys, of one query or of a batch; of a mask for each head more than the shapes decides."""
+    query = shapes["query"]
+    key = shapes.get("key", query)
+    if len(query) not in (2, 3) or len(key) != len(query):
+        return False
+    batched = len(query) == 3
+    if batched and "batch_first" not in options:
+        return None
+    along = 1 if batched and options["batch_first"] else 0
+    mask, padding = shapes.get("attn_mask"), shapes.get("key_padding_mask")
+    if mask is not None and len(mask) != 2:
+        return None
+    if padding is not None and padding != ((query[1 - along],) if batched else ()) + (key[along],):
+        return False
+    known = shapes.keys() <= {"query", "key", "attn_mask", "key_padding_mask"}
+    return (mask is None or mask == (query[along], key[along])) if known else None
+
+
+def _weighted_passes(shapes: dict[str, Shape]) -> bool | None:
+    if shapes.keys() != {"query", "key", "value"}:
+        return None
+    query, key, value = shapes.values()
+    alike = len(query) > 1 and query[:-2] == key[:-2] == value[:-2] and len(query) == len(key) == len(value)
+    return alike and query[-1] == key[-1] and key[-2] == value[-2]
+
+
+def _joins(op: str, shapes: Sequence[Shape], options: Mapping[str, Any]) -> bool | None:
+    if len(set(shapes)) == 1:
+        return True
+    dim = options.get("dim")
+    if op == "stack" or len({len(shape) for shape in shapes}) > 1:
+        return False
+    if type(dim) is not int or not -len(shapes[0]) <= dim < len(shapes[0]):
+        return None
+    return len({(*shape[: dim % len(shape)], *shape[dim % len(shape) + 1 :]) for shape in shapes}) == 1
 
 
 def _rows_pass(op: str, shapes: dict[str, Shape]) -> bool:
@@ -69,7 +152,8 @@ def _rows_pass(op: str, shapes: dict[str, Shape]) -> bool:
     count = rows[:1] if op in CLASSES and len(rows) == 1 else rows[1:2]
     others = {name: shape for name, shape in shapes.items() if name != "input"}
     target = others.pop("target", None)
-    fits = target is None or target in (rows[:-1] if len(rows) == 1 else rows[:1] + rows[2:], rows)
+    fits = target is None or target == (rows[:-1] if len(rows) == 1 else rows[:1] + rows[2:])
+    fits = fits or (op == "cross_entropy" and target == rows)  # which are probabilities
     return fits and len(count) == 1 and all(shape == count for shape in others.values())
 
 
@@ -85,7 +169,7 @@ def _product_passes(op: str, shapes: dict[str, Shape]) -> bool | None:
     if op in ("bmm", "baddbmm") and a[0] != b[0]:
         return False
     if op == "linear":
-        if len(b) not in (1, 2) or not a or a[-1] != b[-1]:
+        if len(b) != 2 or not a or a[-1] != b[-1]:
             return False
         bias = shapes.get("bias")
         return bias is None or bias == b[:-1]
@@ -97,18 +181,25 @@ def _product_passes(op: str, shapes: dict[str, Shape]) -> bool | None:
     return True
 
 
-def _conv_passes(shapes: dict[str, Shape], groups: int | None) -> bool | None:
-    x, w, bias = shapes["input"], shapes["weight"], shapes.get("bias")
-    if len(x) not in (3, 4) or len(w) != 4 or not w[1]:
+def _conv_passes(op: str, shapes: dict[str, Shape], options: Mapping[str, Any]) -> bool | None:
+    x, w, bias, rank = shapes["input"], shapes["weight"], shapes.get("bias"), int(op[-2])
+    if len(x) not in (rank + 1, rank + 2) or len(w) != rank + 2 or not w[1]:
         return False
-    if (bias is not None and bias != w[:1]) or x[-3] % w[1] or (groups is not None and x[-3] != groups * w[1]):
+    groups, turned, channels = options.get("groups"), "transpose" in op, x[-rank - 1]
+    if turned:
+        if groups is None:
+            return None if channels == w[0] else False
+        return channels == w[0] and (bias is None or bias == (w[1] * groups,))
+    if (bias is not None and bias != w[:1]) or channels % w[1] or (groups is not None and channels != groups * w[1]):
         return False
-    return None if x[-2] < w[2] or x[-1] < w[3] else True
-
-
-def _with_height(name: str, shape: Shape) -> Shape:
-    """What conv2d takes for the operand of a conv1d."""
-    return shape if name == "bias" else (*shape[:-1], 1, *shape[-1:])
+    if groups is None:
+        return None
+    pads = options.get("padding", 0)
+    pads = (pads,) * rank if type(pads) is int else (0,) * rank if type(pads) is str else pads
+    wide = type(pads) is tuple and all(
+        type(pad) is int and size + 2 * pad >= kernel for size, pad, kernel in zip(x[-rank:], pads, w[2:], strict=False)
+    )
+    return True if wide else None
 
 
 # ---------------------------------------------------------------- readings
@@ -129,6 +220,9 @@ def _after(shape: Shape, text: str) -> Shape:
     if text.startswith(".unsqueeze("):
         at = int(text[11:-1])
         return (*shape[:at], 1, *shape[at:])
+    if text.startswith(".squeeze("):
+        at = int(text[9:-1])
+        return (*shape[:at], *shape[at + 1 :]) if 0 <= at and shape[at] == 1 else shape
     size = 1
     for n in shape:
         size *= n
@@ -138,9 +232,10 @@ def _after(shape: Shape, text: str) -> Shape:
     return (size, *([1] * ones))
 
 
-def _only(op: str, shapes: dict[str, Shape], candidates: list[Reading], groups: int | None = None) -> Reading | None:
+def _only(op: str, shapes: dict[str, Shape], candidates: list[Reading], groups: int = 1) -> Reading | None:
     """The one candidate with which everything passes; None where there are several, or none."""
-    good = [c for c in candidates if passes(op, {**shapes, c[0]: _after(shapes[c[0]], c[1])}, groups) is True]
+    known = {"groups": groups}
+    good = [c for c in candidates if passes(op, {**shapes, c[0]: _after(shapes[c[0]], c[1])}, known) is True]
     return good[0] if len(good) == 1 else None
 
 
@@ -150,7 +245,18 @@ def reading(op: str, code: str, message: str, shapes: dict[str, Shape]) -> Readi
         return None
     find: Callable[[str, dict[str, Shape], str], Reading | None]
     find = _read_product if op in PRODUCTS else _read_conv if op == "conv2d" else _read_broadcast
-    return find(op, shapes, message)
+    return (_read_column if op in PROBABILITIES else find)(op, shapes, message)
+
+
+def _read_column(op: str, shapes: dict[str, Shape], message: str = "") -> Reading | None:
+    """Targets without the last dimension of size 1 that the scores of a model have, or the other way round."""
+    last = len(shapes["target"])
+    return _only(op, shapes, [("target", f".unsqueeze({last})"), ("target", f".squeeze({last - 1})")])
+
+
+def column(op: str, shapes: dict[str, Shape]) -> Reading | None:
+    """What makes targets of probabilities fit, where they do not."""
+    return _read_column(op, shapes) if op in PROBABILITIES and passes(op, shapes) is not True else None
 
 
 def _transposes(name: str, shape: Shape) -> list[Reading]:

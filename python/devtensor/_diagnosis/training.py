@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from devtensor import _C, _diagnosis
-from devtensor._diagnosis import fixes, gradients, notes, variables, watching
+from devtensor._diagnosis import fixes, gradients, notes, places, variables, watching
 from devtensor._diagnosis.facts import Fact, Failure, Fix
 from devtensor._errors import GradientWarning, Operand, Step
 
@@ -368,7 +368,9 @@ def _leaf_first(failure: Failure) -> Fix | None:
         return None
     if any(keyword.arg in ("device", None) for keyword in inner.keywords):
         return None
-    device = node.args[0] if node.args else ast.Constant(str(failure.facts[0].device))
-    made = ast.Call(inner.func, inner.args, [*inner.keywords, ast.keyword("device", device)])
     site = line.site
-    return Fix(ast.unparse(made), line.origin("call"), "instead", site.text(node) if site is not None else "")
+    if site is None:
+        return None
+    device = site.text(node.args[0]) if node.args else f'"{failure.facts[0].device}"'
+    made = places.with_keyword(site, inner, "device", device)
+    return Fix(made, line.origin("call"), "instead", site.text(node))

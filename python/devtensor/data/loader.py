@@ -187,6 +187,10 @@ class DataLoader(Generic[T]):
         if batch_sampler is None and batch_size is not None:
             endless = itertools.repeat(0) if self._iterable else sampler
             assert endless is not None
+            if batch_size <= 0:
+                raise ValueError(
+                    f"DataLoader(): batch_size should be a positive integer value, but got batch_size={batch_size}"
+                )
             batch_sampler = BatchSampler(endless, batch_size, drop_last)
         self.batch_sampler = batch_sampler
         automatic = collating.default_convert if batch_sampler is None else collating.default_collate

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from devtensor import _C
 from devtensor._C import DeviceArray, _Parameter
+from devtensor._diagnosis import checkpoints
 from devtensor._errors import ShapeMismatchError
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn._books import Books, extra_key
@@ -71,7 +72,7 @@ def load_usually(module: Module, state: Mapping[str, Any], prefix: str) -> tuple
 def load(module: Module, state: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
     """See Module.load_state_dict."""
     if not isinstance(state, Mapping):
-        raise TypeError(f"Expected state_dict to be dict-like, got {type(state).__name__}.")
+        raise checkpoints.unread(state, TypeError(f"Expected state_dict to be dict-like, got {type(state).__name__}."))
     problems: list[str] = []
     answers = _Answers()
     state = _prepared(module, state, strict, problems, answers)
@@ -205,7 +206,9 @@ def _load(
     if problems:
         lines = "\n\t".join(problems)
         text = f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{lines}"
-        raise _mismatch(text, places, state, differing) if differing else RuntimeError(text)
+        if differing:
+            raise _mismatch(text, places, state, differing)
+        raise checkpoints.prefixed({*places, *extra}, state, RuntimeError(text))
     if assign:
         _assign(module, state, places)
     else:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from devtensor._C import DeviceArray, float32, full
-from devtensor._diagnosis import training, watching
+from devtensor._diagnosis import checkpoints, training, watching
 from devtensor._diagnosis.sources import file_name
 from devtensor.autograd.grad_mode import no_grad
 from devtensor.nn._hooks import RemovableHandle
@@ -176,7 +176,10 @@ class Optimizer:
 
     def _check_parameter(self, i: int, param: Any) -> None:
         if not isinstance(param, DeviceArray):
-            raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_kind(param)} (index {i})")
+            raise TypeError(
+                f"optimizer can only optimize Tensors, but one of the params is {_kind(param)} (index {i})"
+                f"{_of_module(param)}"
+            )
         if not param.is_leaf and not param.retains_grad:
             raise ValueError(
                 f"can't optimize a non-leaf Tensor: parameter {i}, {_shown(param)}, is the result of {_made(param)}. "
@@ -303,7 +306,9 @@ class Optimizer:
         then stays as it was.
         """
         if not isinstance(state_dict, dict):
-            raise TypeError(f"Expected state_dict to be dict-like, got {_kind(state_dict)}.")
+            raise checkpoints.unread(
+                state_dict, TypeError(f"Expected state_dict to be dict-like, got {_kind(state_dict)}.")
+            )
         state_dict = dict(state_dict)
         for before in list(self._optimizer_load_state_dict_pre_hooks.values()):
             given = before(self, state_dict)
@@ -378,6 +383,7 @@ def _listed(params: Any) -> list[Any]:
     except TypeError:
         raise TypeError(
             f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {_kind(params)}"
+            f"{_of_module(params)}"
         ) from None
     if not found:
         used_up = isinstance(params, Iterator)
@@ -400,6 +406,10 @@ def _named(params: Any) -> tuple[list[str], list[Any]]:
     if names and len(names) != len(params):
         raise ValueError("all optimizer params should be with/without names. Some param names are missing")
     return names, [item[1] if isinstance(item, tuple) else item for item in params]
+
+
+def _of_module(value: object) -> str:
+    return ": its parameters() are what an optimizer takes" if callable(getattr(value, "parameters", None)) else ""
 
 
 def _kind(value: object) -> str:

@@ -71,7 +71,7 @@ def repaired(text: str, found: dt.Explanation) -> str:
         import source_files
 
         assert found.fix_of is not None
-        lines[i] = source_files.replaced(lines[i], found.fix_of, found.fix)
+        lines[i] = source_files.replaced(lines, i, found.fix_of, found.fix)
     else:
         indent = lines[i][: len(lines[i]) - len(lines[i].lstrip())]
         lines.insert(i, indent + found.fix)
