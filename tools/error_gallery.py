@@ -29,7 +29,7 @@ Every mismatch raises a `RuntimeError`. Its first line is PyTorch's sentence, so
 IPython and pytest show notes:
 
 - the operands, as you wrote them, with shape, dtype and device, and the line that made each one so;
-- a `Fix:` line, where one correction is sure to work. It is a statement to put before the failing line, or an
+- a `Fix:` line, where one correction of this error is sure. It is a statement to put before the failing line, or an
   expression in parentheses to put in the place of the odd operand;
 - the command that prints the page of this error, such as `python -m devtensor explain device-mismatch`.
 

@@ -1859,7 +1859,7 @@ class DeviceArray:
         >>> dt.histc(dt.tensor([0.0, 1.0, 4.0]), bins=2)
         DeviceArray([2., 1.], device='cpu', dtype=float32)
         """
-    def histogram(input, bins: _Int | DeviceArray, *, range: Sequence[builtins.float] | None = None, weight: DeviceArray | None = None, density: builtins.bool = False) -> histogram_result:
+    def histogram(input, bins: _Int | DeviceArray = 100, *, range: Sequence[builtins.float] | None = None, weight: DeviceArray | None = None, density: builtins.bool = False) -> histogram_result:
         """(hist, bin_edges): how many elements are in each bin, which has its left edge; the last one has both.
 
         bins is the number of equal bins between the two numbers of range, or the least and the largest element; or a vector

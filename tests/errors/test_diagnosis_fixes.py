@@ -230,7 +230,12 @@ FIXES: list[tuple[str, str, str | None]] = [
     ("bits of floats", "x & g  # here", None),
     ("classes that are floats, elsewhere", "t = dt.tensor([0.0, 2.0])\nF.nll_loss(g, t)  # here",
      f"t = t{TO}.long()"),
-    ("a function whose shapes are not known here", "dt.linalg.solve(g[:, :2], x)  # here", None),
+    ("a function that serves the cpu alone", "dt.linalg.solve(g[:, :2], x)  # here", None),
+    ("a function whose shapes are not known here", "dt.cdist(g, x)  # here", f"x = x{TO}"),
+    ("layer_norm", "l = nn.LayerNorm(3).to(GPU)\nl(x)  # here", f"x = x{TO}"),
+    ("layer_norm of another size", "l = nn.LayerNorm(4).to(GPU)\nl(x)  # here", None),
+    ("rms_norm", "l = nn.RMSNorm(3).to(GPU)\nl(x)  # here", f"x = x{TO}"),
+    ("cosine_similarity", "F.cosine_similarity(g, x)  # here", f"x = x{TO}"),
     # layers of several operands
     ("LSTM", "l = nn.LSTM(3, 4).to(GPU); v = dt.ones(5, 2, 3)\nl(v)  # here", f"v = v{TO}"),
     ("LSTM and dtype", "l = nn.LSTM(3, 4).to(GPU); v = dt.ones(5, 2, 3).double()\nl(v)  # here", f"v = v{TO}.float()"),

@@ -26,6 +26,7 @@ def run_on(device: str, text: str, filename: str = "program.py") -> Any:
     return run(text, {"dt": dt, "dev": device, "other": other, "__name__": "__main__"}, filename)
 
 
+@pytest.mark.filterwarnings("ignore:tensor.*no gradient flows back")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mistake", [*MISTAKES, *ENDS], ids=lambda m: m.name)
 def test_lines_and_fix(mistake: Mistake, device: str) -> None:

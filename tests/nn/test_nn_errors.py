@@ -149,7 +149,7 @@ SHAPES: list[Row] = [
     (lambda a: dt.masked_fill(a(3), a(2) > 0, 1), dt.ShapeMismatchError, "The size of tensor a (2) must match"),
     (lambda a: dt.masked_fill(a(3), a(3) > 0, a(3)), dt.ShapeMismatchError, "Expected value to be 0D, but got 1D"),
     (
-        lambda a: dt.masked_fill(ints(a), a(2) > 0, 1.5),
+        lambda a: dt.masked_fill(ints(a), a(2) > 0, 1e30),
         RuntimeError,
         "value cannot be converted to type",
     ),

@@ -188,8 +188,10 @@ def _shapes_pass(failure: Failure) -> bool:
     if failure.op in ("getitem", "setitem"):
         return indices.pass_(failure)
     held = _shapes(failure)
-    if shapes.column(failure.op, held) is None and shapes.passes(failure.op, held, _options(failure)) is not True:
-        return False
+    if shapes.column(failure.op, held) is None:
+        passed = shapes.passes(failure.op, held, _options(failure))
+        if passed is False or (passed is None and shapes.has_rule(failure.op)):
+            return False
     written = held.get("out") or (held.get("input") if failure.call is not None and failure.call.writes else None)
     if written is None or failure.op not in shapes.ELEMENTWISE:
         return True

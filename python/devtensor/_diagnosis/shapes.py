@@ -26,6 +26,9 @@ CONVOLUTIONS = {f"{kind}{n}d" for kind in ("conv", "conv_transpose") for n in (1
 RECURRENT = {"RNN": 1, "LSTM": 1, "GRU": 1, "RNNCell": 0, "LSTMCell": 0, "GRUCell": 0}  # dimensions without a batch - 1
 CLASSES = {"cross_entropy", "nll_loss"}
 _CHANNELS = {"batch_norm", "group_norm"}
+_LAST = {"layer_norm", "rms_norm"}
+_LAPACK = {"cholesky_solve", "ldl_solve", "lstsq", "lu_solve", "solve", "solve_ex", "solve_triangular", "tensorsolve"}
+_OTHERS = {"outer", "MultiheadAttention", "scaled_dot_product_attention", "cat", "stack", "grad", "expand_as", *_LAST}
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:
@@ -53,6 +56,12 @@ def product(a: Shape, b: Shape) -> Shape | None:
 _RANKS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1), "addmm": (2, 2), "baddbmm": (3, 3)}
 
 
+def has_rule(op: str) -> bool:
+    """Whether passes() knows the op, or that it takes no array of a GPU."""
+    known = (PRODUCTS, _FREE, ELEMENTWISE, PROBABILITIES, CONVOLUTIONS, RECURRENT, CLASSES, _CHANNELS, _OTHERS, _LAPACK)
+    return any(op in ops for ops in known)
+
+
 def passes(op: str, shapes: dict[str, Shape], options: Mapping[str, Any] | None = None) -> bool | None:
     """Whether the shapes go together; None where that is not known, or depends on more than the shapes.
 
@@ -65,6 +74,9 @@ def passes(op: str, shapes: dict[str, Shape], options: Mapping[str, Any] | None 
         return _product_passes(op, inputs)
     if op in CONVOLUTIONS:
         return _conv_passes(op, inputs, options)
+    if op in _LAST:
+        given = inputs["input"]
+        return all(shape == given[-len(shape) :] for name, shape in inputs.items() if name != "input")
     if op == "outer":
         return all(len(shape) == 1 for shape in inputs.values())
     if op in _FREE:

@@ -103,7 +103,7 @@ def promotes(*names: str, integers: bool = True, first: bool = False) -> Callabl
         places = {name: order.index(name) for name in names}
 
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def _call(*args: Any, **kwargs: Any) -> Any:
             if not _C._as_torch():
                 return function(*args, **kwargs)
             given = {n: args[i] if i < len(args) else kwargs.get(n) for n, i in places.items()}
@@ -116,6 +116,6 @@ def promotes(*names: str, integers: bool = True, first: bool = False) -> Callabl
                 kwargs = {n: cast.get(n, x) for n, x in kwargs.items()}
             return function(*args, **kwargs)
 
-        return call  # type: ignore[return-value]
+        return _call  # type: ignore[return-value]
 
     return decorate

@@ -519,7 +519,7 @@ DIFFERENT: dict[str, str] = {
     "activation=None, out=None",
     "nn.functional.linear": "input, weight, bias=None, *, activation=None, out=None",
     "nn.functional.log_softmax": "input, dim=None, *, dtype=None",
-    "nn.functional.normalize": "input, p=2.0, dim=1, eps=1e-12",
+    "nn.functional.normalize": "input, p=2.0, dim=1, eps=1e-12, *, out=None",
     "nn.functional.sigmoid": "input, *, out=None",
     "nn.functional.softmax": "input, dim=None, *, dtype=None",
     "nn.functional.softplus": "input, beta=1.0, threshold=20.0, *, out=None",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from devtensor import _C
@@ -180,6 +181,18 @@ def _unflatten(flat: DeviceArray, targets: list[DeviceArray]) -> None:
             start += target.numel()
 
 
+def _weakly(method: Callable[[DeviceArray], None]) -> Callable[[DeviceArray], None]:
+    """method, for a hook that does not keep its object."""
+    found = weakref.WeakMethod(method)
+
+    def call(parameter: DeviceArray) -> None:
+        alive = found()
+        if alive is not None:
+            alive(parameter)
+
+    return call
+
+
 class _Bucket:
     """Parameters whose gradients go together: of one device and dtype."""
 
@@ -194,7 +207,7 @@ class _Reducer:
     def __init__(
         self, owner: DistributedDataParallel, parameters: Sequence[tuple[str, DeviceArray]], limit: int
     ) -> None:
-        self.owner = owner
+        self.owner: DistributedDataParallel = weakref.proxy(owner)  # which has this
         self.names = {id(p): name for name, p in parameters}
         self.buckets = _buckets([p for _, p in reversed(parameters)], limit)
         self.leaves: dict[Any, DeviceArray] = {}
@@ -203,7 +216,7 @@ class _Reducer:
         self.next = len(self.buckets)
         self.some_came = False  # a backward has begun
         for _, parameter in parameters:
-            parameter.register_post_accumulate_grad_hook(self._came)
+            parameter.register_post_accumulate_grad_hook(_weakly(self._came))
 
     def begin(self) -> None:
         """A forward whose backward will average."""
