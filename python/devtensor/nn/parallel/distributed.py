@@ -207,7 +207,7 @@ class _Reducer:
     def __init__(
         self, owner: DistributedDataParallel, parameters: Sequence[tuple[str, DeviceArray]], limit: int
     ) -> None:
-        self.owner: DistributedDataParallel = weakref.proxy(owner)  # which has this
+        self.owner: Any = weakref.proxy(owner)  # which has this
         self.names = {id(p): name for name, p in parameters}
         self.buckets = _buckets([p for _, p in reversed(parameters)], limit)
         self.leaves: dict[Any, DeviceArray] = {}
