@@ -313,3 +313,17 @@ def test_static_keys(device: str) -> None:
     )
     close(got[0], want[0])
     close(got[1], want[1])
+
+
+@pytest.mark.parametrize("width", [8, 16, 64])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_result_lies_in_memory_as_the_query_does(width: int, recorded: bool, device: str) -> None:
+    """Whichever way it is computed: programs take heads together by transpose(1, 2).view(...)."""
+    for size in ((2, 8, 2), (1, 5, 4), (3, 70, 2)):
+        q, k, v = (dt.rand(*size, width, device=device).transpose(1, 2) for _ in range(3))
+        q.requires_grad_(recorded)
+        result = F.scaled_dot_product_attention(q, k, v)
+        assert result.transpose(1, 2).is_contiguous() and result.transpose(1, 2).view(*size[:2], -1).ndim == 3
+        whole = F.scaled_dot_product_attention(q.contiguous(), k, v)
+        assert whole.is_contiguous()
+        np.testing.assert_allclose(result.detach().cpu().numpy(), whole.detach().cpu().numpy(), rtol=1e-5, atol=1e-6)

@@ -78,3 +78,10 @@ def test_elsewhere_they_refuse(name: str, device: str) -> None:
 def test_classes_are_not_cast(as_torch: None) -> None:
     logits: Any = dt.zeros(2, 3)
     assert F.cross_entropy(logits, dt.tensor([0, 2])).dtype is dt.float32
+
+
+def test_weights_of_a_formula_promote_too(device: str, as_torch: None) -> None:
+    x, ones = dt.ones(3, device=device), dt.ones(3, device=device, dtype=dt.float64)
+    for kind in ("weight", "pos_weight"):
+        found = F.binary_cross_entropy_with_logits(x, x, **{kind: ones})  # type: ignore[arg-type]
+        assert found.dtype is dt.float64

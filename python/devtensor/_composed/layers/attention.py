@@ -58,7 +58,15 @@ def scaled_dot_product_attention(
         if result is not None:
             return result
     whole = _parts(arrays, scale, is_causal, dropout_p)
-    return whole.result().reshape(*lead, length, value.shape[-1]).to(query.dtype)
+    result = whole.result().reshape(*lead, length, value.shape[-1]).to(query.dtype)
+    return result if dropout_p else _laid_out_as(query, result)
+
+
+def _laid_out_as(query: DeviceArray, result: DeviceArray) -> DeviceArray:
+    """result in the order of memory that the device's own op gives it: heads side by side where those of query are."""
+    if query.ndim != 4 or query.is_contiguous() or not query.transpose(1, 2).is_contiguous():
+        return result
+    return result.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 def _parts(arrays: _Arrays, scale: float, causal: bool, dropout_p: float = 0.0) -> _Attention:

@@ -296,7 +296,7 @@ def _exceeds(x: DeviceArray) -> DeviceArray:
     return (x.amin() >= 0).logical_and(x.amax() <= 1).logical_not()
 
 
-@promotes("input", "target", integers=False)
+@promotes("input", "target", "weight", "pos_weight", integers=False)
 @autocasts
 def binary_cross_entropy_with_logits(
     input: DeviceArray,
