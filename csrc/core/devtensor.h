@@ -200,12 +200,13 @@ typedef struct dt_storage {
     atomic_uint_fast64_t refs; /* low half: holders; high half: those of them that are nodes (grad/node.c) */
     const struct dt_backend *backend;
     dt_device device;
-    unsigned flags;
-    atomic_uint pending;  /* 0 but for page-locked memory */
-    atomic_bool exported; /* somebody else has had the address, and asks nobody before it reads or writes */
-    atomic_bool kept;     /* something made from the bytes may be kept: see forget */
-    atomic_bool ours;     /* from dt_storage_new, not lent: who writes says so (dt_written) until it is exported */
-    atomic_uint version;  /* counts writes while nodes keep it */
+    uint16_t flags;
+    atomic_ushort quiet_writes; /* through .data, while nodes keep it: DT_NODE_QUIET */
+    atomic_uint pending;        /* 0 but for page-locked memory */
+    atomic_bool exported;       /* somebody else has had the address, and asks nobody before it reads or writes */
+    atomic_bool kept;           /* something made from the bytes may be kept: see forget */
+    atomic_bool ours;    /* from dt_storage_new, not lent: who writes says so (dt_written) until it is exported */
+    atomic_uint version; /* counts other writes while nodes keep it */
     size_t nbytes;
     void *data;                                     /* device address: host code reads it only on cpu */
     void *owner;                                    /* foreign or pinned memory: what keeps it alive */

@@ -89,20 +89,23 @@ stands_for_a_tuple(PyObject *index)
 }
 
 PyObject *
+py_without_list(PyObject *index)
+{
+    if (!stands_for_a_tuple(index)) {
+        return Py_NewRef(index);
+    }
+    const int rc = PyErr_WarnEx(PyExc_UserWarning,
+                                "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
+                                "x[tuple(seq)] instead of x[seq].",
+                                1);
+    return rc < 0 ? NULL : PyList_AsTuple(index);
+}
+
+PyObject *
 py_followed_index(PyObject *self, PyObject *index)
 {
     if (index == NULL) {
         return NULL;
-    }
-    if (stands_for_a_tuple(index)) {
-        const int rc = PyErr_WarnEx(PyExc_UserWarning,
-                                    "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
-                                    "x[tuple(seq)] instead of x[seq].",
-                                    1);
-        Py_SETREF(index, rc < 0 ? NULL : PyList_AsTuple(index));
-        if (index == NULL) {
-            return NULL;
-        }
     }
     PyObject *result = NULL;
     if (!PyTuple_Check(index)) {

@@ -15,6 +15,8 @@ PyObject *py_followed(PyObject *array, PyObject *other);
 PyObject *py_followed_value(PyObject *self, PyObject *value, bool whole);
 /* An index of self without arrays of the cpu where self is on a GPU, and without masks of uint8. Consumes index. */
 PyObject *py_followed_index(PyObject *self, PyObject *index);
+/* index, or the tuple that a list stands for; a new reference. */
+PyObject *py_without_list(PyObject *index);
 /* Whether op is one in which PyTorch takes an array of no dimension for a number. */
 bool py_follows_in(const char *op);
 /* Puts what followed in the place of the operands of an elementwise op; -1 with an exception. */

@@ -65,6 +65,27 @@ class _Storage:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
+    def cpu(self) -> Self:
+        """A copy on the cpu; the storage itself where it is there."""
+        return type(self)(self._elements.cpu()) if self.is_cuda else self
+
+    def clone(self) -> Self:
+        """A copy of the memory."""
+        return type(self)(self._elements.clone())
+
+    def untyped(self) -> UntypedStorage:
+        """The same memory as bytes."""
+        return UntypedStorage(self._elements)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Storage) and type(self) is type(other) and self._place() == other._place()
+
+    def __hash__(self) -> int:
+        return hash(self._place())
+
+    def _place(self) -> tuple[int, int, str]:
+        return self.data_ptr(), self.nbytes(), str(self.device)
+
     def fill_(self, value: float) -> Self:
         """Write value to all elements."""
         self._elements.fill_(value)
@@ -91,10 +112,6 @@ class TypedStorage(_Storage):
     def dtype(self) -> _C.dtype:
         """That of the elements."""
         return self._elements.dtype
-
-    def untyped(self) -> UntypedStorage:
-        """The same memory as bytes."""
-        return UntypedStorage(self._elements)
 
 
 class UntypedStorage(_Storage):

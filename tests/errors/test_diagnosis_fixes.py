@@ -232,6 +232,12 @@ FIXES: list[tuple[str, str, str | None]] = [
      f"t = t{TO}.long()"),
     ("a function that serves the cpu alone", "dt.linalg.solve(g[:, :2], x)  # here", None),
     ("a function whose shapes are not known here", "dt.cdist(g, x)  # here", f"x = x{TO}"),
+    ("a dilated kernel that is too wide", "c = nn.Conv2d(3, 8, 3, dilation=3).to(GPU); v = dt.ones(2, 3, 5, 5)\n"
+     "c(v)  # here", None),
+    ("a state of another width", "l = nn.GRU(3, 4).to(GPU); v, h = dt.ones((5, 2, 3), device=GPU), dt.zeros(1, 2, 5)\n"
+     "l(v, h)  # here", None),
+    ("the state of one layer of two", "l = nn.GRU(3, 4, 2).to(GPU); v = dt.ones((5, 2, 3), device=GPU)\n"
+     "h = dt.zeros(1, 2, 4)\nl(v, h)  # here", None),
     ("layer_norm", "l = nn.LayerNorm(3).to(GPU)\nl(x)  # here", f"x = x{TO}"),
     ("layer_norm of another size", "l = nn.LayerNorm(4).to(GPU)\nl(x)  # here", None),
     ("rms_norm", "l = nn.RMSNorm(3).to(GPU)\nl(x)  # here", f"x = x{TO}"),

@@ -32,3 +32,13 @@ def test_writes_reach_the_array_and_no_gradient_flows(device: str) -> None:
     assert x.grad is not None and x.grad.tolist() == [2, 2, 2, 2]
     with pytest.raises(TypeError, match=r"TypedStorage\(\): argument 'x' must be DeviceArray"):
         dt.TypedStorage(3)  # type: ignore[arg-type]
+
+
+def test_copies_and_comparisons(device: str) -> None:
+    x = dt.arange(4, device=device)
+    assert x.storage() == x[2:].storage() and x.storage() != x.clone().storage()
+    assert x.storage() != x.untyped_storage() and len({x.storage(), x[1:].storage()}) == 1
+    copy = x.storage().clone()
+    copy[0] = 9
+    assert x.tolist() == [0, 1, 2, 3] and copy.cpu().tolist() == [9, 1, 2, 3] and str(copy.cpu().device) == "cpu"
+    assert x.untyped_storage().untyped() == x.untyped_storage()

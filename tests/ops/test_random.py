@@ -250,3 +250,12 @@ def test_seeds_of_cuda_leave_the_cpu_alone_where_there_is_no_gpu(monkeypatch: py
     dt.cuda.manual_seed(7)
     dt.cuda.manual_seed_all(8)
     assert dt.rand(2).tolist() == wanted
+
+
+def test_draws_of_bools(device: str) -> None:
+    assert dt.randint(0, 1, (5,), dtype=dt.bool, device=device).tolist() == [False] * 5
+    assert set(dt.randint(0, 2, (64,), dtype=dt.bool, device=device).tolist()) == {False, True}
+    assert sorted(dt.randperm(2, dtype=dt.bool, device=device).tolist()) == [False, True]
+    for call in (lambda: dt.randint(5, 9, (4,), dtype=dt.bool, device=device), lambda: dt.randperm(3, dtype=dt.bool)):
+        with pytest.raises(RuntimeError, match="is out of bounds for bool"):
+            call()

@@ -51,6 +51,44 @@ def test_a_parameter_written_through_data_between_forward_and_backward(device: s
     assert w.grad is not None and w.grad.tolist() == [1.0, 1.0]  # 2 * 0.5
 
 
+def kept_from_data(device: str) -> None:
+    v, q = dt.ones(2, device=device, requires_grad=True), dt.ones(2, device=device).data
+    y = (v * q).sum()
+    q += 1
+    y.backward()
+
+
+def made_a_leaf(device: str) -> None:
+    d = dt.ones(2, device=device).data
+    y = (d.requires_grad_() * d).sum()
+    with dt.no_grad():
+        d.fill_(3.0)
+    y.backward()
+
+
+def recorded_in_place(device: str) -> None:
+    d = dt.ones(2, device=device).data
+    d.mul_(dt.ones(2, device=device, requires_grad=True))
+    d.exp_()
+    d.mul_(2.0)
+    d.sum().backward()
+
+
+def cut_between_layers(device: str) -> None:
+    layer = dt.nn.Linear(2, 2).to(device)
+    h = layer(dt.ones(1, 2, device=device)).data
+    y = layer(h).sum()
+    h.zero_()
+    y.backward()
+
+
+@pytest.mark.parametrize("program", [kept_from_data, made_a_leaf, recorded_in_place, cut_between_layers])
+def test_of_what_was_kept_by_data_itself_they_are_changes(program: Callable[[str], None], device: str) -> None:
+    """As in PyTorch, where x.data counts the writes to itself."""
+    with pytest.raises(dt.GradientError, match="modified by an inplace operation"):
+        program(device)
+
+
 def test_elsewhere_they_are(device: str) -> None:
     dt._C._as_torch(False)
     x, scale = dt.ones(2, device=device, requires_grad=True), dt.ones(2, device=device)

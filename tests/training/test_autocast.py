@@ -121,8 +121,6 @@ OPS: dict[str, Op] = {
     "RNN": _layer("RNN", 3, 4),
     "Linear": _layer("Linear", 3, 4),
     "MultiheadAttention": _attention,
-    "inner": lambda lib, f: lib.inner(f(2, 3), f(2, 3)),
-    "matrix_power": lambda lib, f: lib.linalg.matrix_power(f(3, 3), 3),
 }
 # What CUDA alone casts: PyTorch's page "Automatic Mixed Precision", section "CUDA Ops that autocast to float32" and the
 # list of lower precision.

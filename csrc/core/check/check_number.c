@@ -73,10 +73,10 @@ dt_status
 dt_check_bound(const char *op, int64_t bound, dt_dtype dtype, dt_error *err)
 {
     const dt_scalar value = dt_scalar_int(bound);
-    return dtype == DT_BOOL         ? bound == 0 || bound == 1
-           : dt_fits(&value, dtype) ? DT_OK
-                                    : dt_fail(err, DT_EVALUE, "value-overflow", op, "%lld is out of bounds for %s (%s)",
-                                              (long long)bound, dt_dtypes[dtype].name, op);
+    const bool fits = dtype == DT_BOOL ? bound == 0 || bound == 1 : dt_fits(&value, dtype);
+    return fits ? DT_OK
+                : dt_fail(err, DT_EVALUE, "value-overflow", op, "%lld is out of bounds for %s (%s)", (long long)bound,
+                          dt_dtypes[dtype].name, op);
 }
 
 dt_status

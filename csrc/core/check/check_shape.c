@@ -78,11 +78,16 @@ dt_check_view_dtype(const char *op, const dt_array *x, dt_dtype dtype, dt_error 
                 (long long)factor, from, to, (long long)x->strides[d]);
         }
     }
-    if ((uintptr_t)dt_array_data(x) % (uintptr_t)wanted != 0) { /* memory of others may begin anywhere */
+    if (x->offset % wanted != 0) {
         return dt_sentence_shapes(
             "view-needs-copy", op, &in, 1, &in, err,
             "self.storage_offset() must be divisible by %lld to view %s as %s (different element sizes), but got %lld",
             (long long)factor, from, to, (long long)(x->offset / size));
+    }
+    if ((uintptr_t)dt_array_data(x) % (uintptr_t)wanted != 0) { /* memory of others may begin anywhere */
+        return dt_sentence_shapes("view-needs-copy", op, &in, 1, &in, err,
+                                  "the memory must begin at a multiple of %lld bytes to view %s as %s",
+                                  (long long)wanted, from, to);
     }
     return DT_OK;
 }

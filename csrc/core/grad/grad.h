@@ -46,9 +46,10 @@ extern const uint8_t dt_unary_derivatives[DT_NUNARY], dt_binary_derivatives[DT_N
 typedef struct {
     dt_storage *storage;          /* NULL: an immediate, or released */
     int64_t offset;               /* or the bytes of the immediate; of the first, once released: see dt_node_freed_at */
-    uint32_t version;             /* of the storage when it was kept */
+    uint32_t version;             /* dt_kept_version when it was kept */
     uint8_t dtype, ndim, operand; /* operand: its place among the op's, 15 for the result */
-    bool packed;                  /* the front has something in its place */
+    bool packed : 1;              /* the front has something in its place */
+    bool quiet : 1;               /* of .data, so that writes through .data are changes of it too: DT_NODE_QUIET */
     int64_t *dims;                /* shape, then strides */
 } dt_kept;
 
@@ -87,6 +88,14 @@ typedef struct dt_node {
     int64_t *source; /* of a view: offset and strides of what it is a view of; NULL: not in the same memory */
     int64_t shape[];
 } dt_node;
+
+/* How often the memory was written to, as far as that changes what is kept. */
+static inline uint32_t
+dt_kept_version(const dt_storage *storage, bool quiet)
+{
+    const uint32_t others = atomic_load_explicit(&storage->version, memory_order_relaxed);
+    return quiet ? others + atomic_load_explicit(&storage->quiet_writes, memory_order_relaxed) : others;
+}
 
 static inline dt_node *
 dt_node_retain(dt_node *node)

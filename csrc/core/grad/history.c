@@ -133,6 +133,7 @@ dt_node_after_writes(const dt_array *x, dt_node **out, dt_error *err)
 dt_status
 dt_data_of(const dt_array *x, bool quiet, dt_array *out, dt_error *err)
 {
+    quiet = quiet || (x->node != NULL && (x->node->flags & DT_NODE_QUIET));
     dt_array_copy_handle(x, out);
     if (dt_is_float((dt_dtype)x->dtype)) {
         const dt_status rc = dt_leaf_new(x, false, &out->node, err);

@@ -145,11 +145,12 @@ keep(dt_kept *kept, const dt_array *x, int operand)
     kept->ndim = x->ndim;
     kept->operand = (uint8_t)operand;
     kept->packed = false;
+    kept->quiet = x->storage != NULL && x->node != NULL && (x->node->flags & DT_NODE_QUIET);
     memcpy(kept->dims, x->shape, n);
     memcpy(kept->dims + x->ndim, x->strides, n);
     if (x->storage != NULL) {
         dt_storage_keep(x->storage);
-        kept->version = atomic_load_explicit(&x->storage->version, memory_order_relaxed);
+        kept->version = dt_kept_version(x->storage, kept->quiet);
     }
 }
 
@@ -162,6 +163,7 @@ dt_node_take_kept(dt_node *node, dt_node *second)
         if (x.storage != NULL) {
             dt_storage_retain(x.storage);
             keep(kept, &x, kept->operand);
+            kept->quiet = from->quiet;
             kept->version = from->version;
             dt_storage_release(x.storage);
         }
@@ -183,7 +185,7 @@ dt_node_unpack(dt_node *node, const dt_kept *kept, dt_array *out, dt_error *err)
     }
     dt_array x = dt_node_kept(node, (int)(kept - node->kept));
     if (kept->storage != NULL) {
-        const uint32_t version = atomic_load_explicit(&kept->storage->version, memory_order_relaxed);
+        const uint32_t version = dt_kept_version(kept->storage, kept->quiet);
         (void)dt_storage_retain(kept->storage);
         if (version != kept->version) {
             dt_status rc = dt_fail_grad_modified(dt_derivatives[node->derivative].op, &x, version, kept->version, err);

@@ -332,8 +332,9 @@ dt_view_dtype(const char *op, const dt_array *x, dt_dtype dtype, dt_array *out, 
     view.dtype = (uint8_t)dtype;
     for (int d = 0; d < x->ndim; d++) {
         const bool last = d == x->ndim - 1;
-        view_add(&view, last ? x->shape[d] * more / fewer : x->shape[d],
-                 last ? x->strides[d] : x->strides[d] * more / fewer);
+        /* as_strided may have chosen any stride for a dimension of size 1 */
+        const int64_t stride = (int64_t)((uint64_t)x->strides[d] * (uint64_t)more) / fewer;
+        view_add(&view, last ? x->shape[d] * more / fewer : x->shape[d], last ? x->strides[d] : stride);
     }
     *out = view;
     return DT_OK;

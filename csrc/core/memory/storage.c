@@ -47,7 +47,7 @@ dt_storage_wrap(dt_device device, void *data, size_t nbytes, unsigned flags, voi
     dt_storage *s = NULL;
     DT_TRY(dt_storage_open(backend, device, nbytes, &s, err));
     s->data = data;
-    s->flags = flags;
+    s->flags = (uint16_t)flags;
     s->owner = owner;
     s->release_owner = release_owner;
     *out = s;
@@ -119,7 +119,9 @@ dt_storage_settle(dt_storage *storage, dt_access access, dt_error *err)
 void
 dt_storage_changed(dt_storage *storage, const dt_node *by)
 {
-    if (by == NULL || !(by->flags & DT_NODE_QUIET)) {
+    if (by != NULL && (by->flags & DT_NODE_QUIET)) {
+        atomic_fetch_add_explicit(&storage->quiet_writes, 1, memory_order_relaxed);
+    } else {
         const uint32_t before = atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
         if (dt_front.wrote != NULL && atomic_load_explicit(&storage->refs, memory_order_relaxed) >> 32) {
             dt_front.wrote(storage, before + 1);

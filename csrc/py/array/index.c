@@ -164,10 +164,20 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
     s->n = 0;
     s->masked = false;
     s->view.storage = NULL;
+    PyObject *tuple = NULL;
+    s->index = NULL;
+    if (DT_UNLIKELY(py_as_torch)) {
+        tuple = py_without_list(index);
+        if (tuple == NULL) {
+            return -1;
+        }
+        index = tuple;
+    }
     s->index = PyLong_CheckExact(index) ? Py_NewRef(index) : py_index_without_lists(self, op, index);
     if (DT_UNLIKELY(py_as_torch)) {
         s->index = py_followed_index(self, s->index);
     }
+    Py_XDECREF(tuple);
     if (s->index == NULL) {
         return -1;
     }

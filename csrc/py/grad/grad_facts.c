@@ -14,7 +14,7 @@ line_of(const py_step *step)
 static bool
 is_changed(const dt_kept *kept)
 {
-    return kept->storage != NULL && atomic_load(&kept->storage->version) != kept->version;
+    return kept->storage != NULL && dt_kept_version(kept->storage, kept->quiet) != kept->version;
 }
 
 /* (operand, shape, dtype, device, whether it was written to, the line of the first write) */
@@ -23,7 +23,8 @@ kept_facts(py_state *state, const dt_kept *kept)
 {
     PyObject *shape = py_shape_tuple(kept->ndim, kept->dims);
     PyObject *device = kept->storage == NULL ? Py_NewRef(Py_None) : py_device_object(state, kept->storage->device);
-    PyObject *line = is_changed(kept) ? py_write_line(kept->storage, kept->version + 1) : Py_NewRef(Py_None);
+    const bool known = is_changed(kept) && !kept->quiet; /* lines are noted by the version without quiet writes */
+    PyObject *line = known ? py_write_line(kept->storage, kept->version + 1) : Py_NewRef(Py_None);
     if (shape == NULL || device == NULL || line == NULL) {
         Py_XDECREF(shape);
         Py_XDECREF(device);

@@ -324,6 +324,7 @@ call_array(const py_args *a, bool copy)
     if (py_arg_dtype(a, 1, &dtype) < 0 || py_arg_device(a, 2, &device) < 0 || py_arg_grad(a, 3) < 0) {
         return NULL;
     }
+    const bool cut = copy && py_is_array(object) && dt_wants_grad(py_array_of(object));
     PyObject *array = !py_is_array(object) ? foreign_array(a, object)
                       : copy               ? without_history(a, object)
                                            : Py_NewRef(object);
@@ -338,7 +339,7 @@ call_array(const py_args *a, bool copy)
         device = dt_array_device(x); /* what is on a device stays there */
     }
     PyObject *result = py_convert(array, a->op, device, has_dtype ? dtype : (dt_dtype)x->dtype, false, copy && shared);
-    if (result != NULL && !py_is_array(object)) { /* what was made on the host on the way here */
+    if (result != NULL && (cut || !py_is_array(object))) { /* what was made on the way here, or is no history of it */
         py_step_begin(result);
     }
     Py_DECREF(array);

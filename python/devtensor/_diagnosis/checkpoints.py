@@ -13,7 +13,9 @@ _PREFIX = "module."
 def unread(state: Any, error: _Error) -> _Error:
     """The name of a file in the place of what is in it."""
     if isinstance(state, str | os.PathLike):
-        _add(error, f"It takes what is in a file: load_state_dict(load({os.fspath(state)!r}))".replace("'", '"'))
+        name = repr(os.fspath(state))
+        name = name if '"' in name else f'"{name[1:-1]}"' if name[0] == "'" else name
+        _add(error, f"It takes what is in a file: load_state_dict(load({name}))")
     return error
 
 

@@ -128,7 +128,8 @@ def hidden(failure: Failure, now: Line) -> Hidden | None:
                 at = Origin("detach", frame.f_code.co_filename, node.lineno)
                 fix = Fix(site.text(inner), at, "instead", site.text(node))
                 known = isinstance(inner, ast.Name) and not any(name in remark for name in _HOST)
-                return Hidden(statement, remark, fix if known else None)
+                whole = getattr(statement, "value", None) is node  # in a formula it may be meant
+                return Hidden(statement, remark, fix if known and whole else None)
     return None
 
 

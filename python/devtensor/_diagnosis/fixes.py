@@ -198,12 +198,13 @@ def _shapes_pass(failure: Failure) -> bool:
     return all(shapes.broadcast(written, shape) == written for shape in held.values())
 
 
-_DEFAULTS = {"groups": 1, "dim": 0, "padding": 0}
+_OF_LAYERS = ("batch_first", "num_layers", "bidirectional")
+_DEFAULTS = {"groups": 1, "dim": 0, "padding": 0, "dilation": 1}
 
 
 def _options(failure: Failure) -> dict[str, Any]:
     """What decides beside the shapes whether they pass."""
-    found, call = callers.options(failure, {*_DEFAULTS, "batch_first"}), failure.call
+    found, call = callers.options(failure, {*_DEFAULTS, *_OF_LAYERS}), failure.call
     if not found and call is not None and arrays.signature(call.callee) is not None:
         found = dict(_DEFAULTS)
         for argument in call.arguments:

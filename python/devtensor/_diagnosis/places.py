@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import types
 from types import FrameType
 from typing import Any
@@ -49,6 +50,8 @@ def instead(frame: FrameType, site: Site, node: ast.expr, value: str) -> Fix | N
     """A value in the place of an expression; with the op around it where the expression alone stands on its line twice;
     None where that does so too."""
     node = _written(site, node) if getattr(node, "synthetic", False) else node
+    if '"' in value and sys.version_info < (3, 12) and any(isinstance(one, ast.JoinedStr) for one in site.path):
+        return None  # the quotes of the f-string end there
     at = Origin("call", frame.f_code.co_filename, node.lineno)
     if len(_alike(site, node)) == 1:
         return Fix(value, at, "instead", site.text(node))

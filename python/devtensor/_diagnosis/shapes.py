@@ -116,6 +116,12 @@ def _recurrent_passes(op: str, shapes: dict[str, Shape], options: Mapping[str, A
     states = [shape for name, shape in shapes.items() if name.startswith("hx")]
     if any(len(state) != len(given) for state in states):
         return False
+    gates = 3 if "GRU" in op else 4 if "LSTM" in op else 1
+    layers, both = options.get("num_layers"), options.get("bidirectional", False)
+    if any(state[-1] * gates != weight[0] for state in states):
+        return False
+    if RECURRENT[op] and type(layers) is int and any(state[0] != layers * (2 if both else 1) for state in states):
+        return False
     first = options.get("batch_first") and RECURRENT[op]
     return all(rank == 1 or state[-2] == given[0 if first else -2] for state in states)
 
@@ -199,19 +205,20 @@ def _conv_passes(op: str, shapes: dict[str, Shape], options: Mapping[str, Any]) 
         return False
     groups, turned, channels = options.get("groups"), "transpose" in op, x[-rank - 1]
     if turned:
-        if groups is None:
+        if groups is None or options.get("padding", 0) not in (0, (0,) * rank):
             return None if channels == w[0] else False
         return channels == w[0] and (bias is None or bias == (w[1] * groups,))
     if (bias is not None and bias != w[:1]) or channels % w[1] or (groups is not None and channels != groups * w[1]):
         return False
     if groups is None:
         return None
-    pads = options.get("padding", 0)
+    pads, steps = options.get("padding", 0), options.get("dilation", 1)
     pads = (pads,) * rank if type(pads) is int else (0,) * rank if type(pads) is str else pads
-    wide = type(pads) is tuple and all(
-        type(pad) is int and size + 2 * pad >= kernel for size, pad, kernel in zip(x[-rank:], pads, w[2:], strict=False)
-    )
-    return True if wide else None
+    steps = (steps,) * rank if type(steps) is int else steps
+    if type(pads) is not tuple or type(steps) is not tuple or any(type(n) is not int for n in (*pads, *steps)):
+        return None
+    sizes = zip(x[-rank:], pads, steps, w[2:], strict=False)
+    return True if all(size + 2 * pad > step * (kernel - 1) for size, pad, step, kernel in sizes) else None
 
 
 # ---------------------------------------------------------------- readings

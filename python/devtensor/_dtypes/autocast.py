@@ -6,6 +6,7 @@ The user's own calls are asked, and those of layers; what a composed op computes
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -38,7 +39,7 @@ RULES: dict[str, tuple[str | None, str | None]] = {
         LOWER,
         "matmul mm bmm addmm baddbmm addbmm linear conv1d conv2d conv3d prelu einsum chain_matmul"
         " conv_transpose1d conv_transpose2d conv_transpose3d linalg.multi_dot linalg.vecdot"
-        " scaled_dot_product_attention MultiheadAttention LSTM GRU RNN inner linalg.matrix_power",
+        " scaled_dot_product_attention MultiheadAttention LSTM GRU RNN",
     ),
     **_cuda(LOWER, "mv addmv addr"),
     **_both(
@@ -105,6 +106,17 @@ class Mode:
 def current() -> Mode:
     """The mode that holds here: for a function that runs later, or in another thread."""
     return Mode(here.dtypes, here.caching)
+
+
+@contextlib.contextmanager
+def standing_for(originals: dict[int, Any]) -> Iterator[None]:
+    """What stands for operands of the caller's, which explanations name: by the id of the cast."""
+    outer = here.originals
+    here.originals = originals
+    try:
+        yield
+    finally:
+        here.originals = outer
 
 
 def original(array: Any) -> Any:

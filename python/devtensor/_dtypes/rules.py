@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from devtensor import _C
 from devtensor._C import DeviceArray, _need_dtype
 from devtensor._composed.arguments import need_array
+from devtensor._dtypes import autocast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -114,6 +115,8 @@ def promotes(*names: str, integers: bool = True, first: bool = False) -> Callabl
                 cast = {n: x.to(target) if isinstance(x, DeviceArray) else x for n, x in given.items()}
                 args = tuple(cast.get(order[i], x) for i, x in enumerate(args))
                 kwargs = {n: cast.get(n, x) for n, x in kwargs.items()}
+                with autocast.standing_for({id(cast[n]): x for n, x in given.items()}):
+                    return function(*args, **kwargs)
             return function(*args, **kwargs)
 
         return _call  # type: ignore[return-value]

@@ -50,7 +50,10 @@ def asarray(
     (2, 2)
     """
     if copy is not None and _C._need_bool("asarray", "copy", copy):
-        return _C.array(obj, dtype=dtype, device=device)
+        if not isinstance(obj, DeviceArray):
+            return _C.array(obj, dtype=dtype, device=device)
+        made = _C.asarray(obj, dtype=dtype, device=device)
+        return made.clone() if made is obj else made
     result = _C.asarray(obj, dtype=dtype, device=device)
     if copy is not None and result is not obj:
         shares = hasattr(obj, "__dlpack__") or hasattr(obj, "__array_interface__") or _is_buffer(obj)

@@ -44,7 +44,6 @@ def multi_dot(tensors: Sequence[DeviceArray], *, out: DeviceArray | None = None)
     return result.squeeze(0) if arrays[0].ndim == 1 else result
 
 
-@autocasts
 @takes_out
 def matrix_power(A: DeviceArray, n: int, *, out: DeviceArray | None = None) -> DeviceArray:
     """A @ A @ ..., n times, for each square matrix; of its inverse for a negative n, the identity for 0.

@@ -96,7 +96,7 @@ def loaded():
     return dt.rand(4, 1, 8, 8)
 Net().to("cuda")(loaded())  # fix
 """),
-    Called("made in the call", "dt.rand(4, 1, 8, 8, device='cuda:0')", None, NET + """
+    Called("made in the call", 'dt.rand(4, 1, 8, 8, device="cuda:0")', None, NET + """
     def forward(self, x):
         return self.conv(x)  # here
 ## main.py

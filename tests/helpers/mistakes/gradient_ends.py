@@ -89,11 +89,10 @@ total.backward()  # here
         "grad-missing",
         f"""
 {START}out = net(x)
-loss = (dt.ones(2, 1, device=dev) - out.data).mean()  # made, cut, fix
+loss = (dt.ones(2, 1, device=dev) - out.data).mean()  # made, cut
 loss.backward()  # here
 """,
-        "out",
-        "out.data",
+        says=("no gradient flows through .data",),
     ),
     Mistake(
         "a way through NumPy",

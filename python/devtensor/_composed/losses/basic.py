@@ -86,7 +86,7 @@ def _distance(
     return reduced(losses, reduction, input.dtype)
 
 
-@promotes("input", "target")
+@promotes("input", "target", "weight")
 @autocasts
 def mse_loss(
     input: DeviceArray,
@@ -114,7 +114,7 @@ def mse_loss(
     return _distance("mse_loss", input, target, weight, reduction, _square)
 
 
-@promotes("input", "target")
+@promotes("input", "target", "weight")
 @autocasts
 def l1_loss(
     input: DeviceArray,
@@ -148,6 +148,7 @@ def _magnitude(input: DeviceArray, target: DeviceArray) -> DeviceArray:
     return distance.abs() if distance.requires_grad else distance.abs_()
 
 
+@promotes("input", "target", first=True)
 @autocasts
 def huber_loss(
     input: DeviceArray,
@@ -416,7 +417,7 @@ def nll_loss(
     return _nll("nll_loss", input, target, widened(input), wide, ignore_index, reduction).to(input.dtype)
 
 
-@promotes("input", "target", integers=False)
+@promotes("input", "target", "weight", integers=False)
 @autocasts
 def cross_entropy(
     input: DeviceArray,

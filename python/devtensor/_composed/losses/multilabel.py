@@ -59,7 +59,7 @@ def multilabel_margin_loss(
     return reduced(losses, reduction, input.dtype)
 
 
-@promotes("input", "target")
+@promotes("input", "target", "weight")
 @autocasts
 def multilabel_soft_margin_loss(
     input: DeviceArray,
@@ -91,6 +91,7 @@ def multilabel_soft_margin_loss(
     return reduced(losses.sum(input.ndim - 1) / max(input.shape[-1], 1), reduction, input.dtype)
 
 
+@promotes("anchor", "positive", "negative")
 def triplet_margin_with_distance_loss(
     anchor: DeviceArray,
     positive: DeviceArray,

@@ -75,7 +75,6 @@ def _dims_of_both(a: DeviceArray, b: DeviceArray, dims: object) -> tuple[tuple[i
     return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
 
 
-@autocasts
 @takes_out
 def inner(input: DeviceArray, other: DeviceArray, *, out: DeviceArray | None = None) -> DeviceArray:
     """The sum of products over the last dimension of both; with a number of no dimensions, its product with the other.
