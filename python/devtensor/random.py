@@ -9,7 +9,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray, _need_bool, initial_seed, manual_seed, seed
 from devtensor._composed.arguments import need_array
 
-default_generator = _C._default_generator()
+default_generator: _C.Generator = _C._default_generator()
 
 __all__ = [
     "default_generator",
