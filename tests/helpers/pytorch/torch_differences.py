@@ -55,11 +55,11 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
 - **NumPy arrays** are not mixed with arrays in operators, nor used as indices of an array on a GPU. Nor are masks of
   uint8 indices, and LAPACK serves the cpu alone. `--as-torch` allows all of that, as PyTorch does: NumPy computes on
   the cpu, masks are warned of, and indices and matrices are copied, which is reported.
-- **Losses of several dtypes** (`mse_loss(float32, float64)`) are refused; under `--as-torch` they promote, as there.
+- **Losses of several dtypes** (`mse_loss(float32, float64)`) are refused, and `x[[i, j]]` of arrays is NumPy's index of
+  one array. Under `--as-torch` such losses promote, and the list stands for `x[i, j]`, as in PyTorch.
 - **Attributes** of your own may be set on parameters, buffers and classes derived from `Tensor`. A plain array refuses
   them, so that `x.require_grad = True` is an error. Under `--as-torch` it keeps them, and a misspelling is a warning.
-- **Integers divided by 0** with `//` or `%` give 0, on every device. PyTorch raises on the cpu, and on a GPU the result
-  means nothing.
+- **Integers divided by 0** with `//` or `%` give 0, on every device. PyTorch raises on the cpu alone.
 - **Writes through `.data`** count as changes of what was kept for a gradient: `backward()` then raises GradientError.
   PyTorch, and `--as-torch`, compute it with the new numbers. `w.data = y` leaves the gradient of the old ones.
 
