@@ -62,8 +62,7 @@ enum {
     DT_NODE_SEEN = 32,    /* APART, and a view of it was made */
     DT_NODE_CUT = 64,     /* a view that was not recorded */
     DT_NODE_RAN = 128,    /* a backward that keeps no graph has been here */
-    DT_NODE_QUIET =
-        256, /* APART, of .data in a program that runs as torch: its writes are no changes of what is kept */
+    DT_NODE_QUIET = 256,  /* of .data in a program that runs as torch: see dt_data_of */
 };
 
 typedef struct dt_node {
@@ -237,7 +236,7 @@ dt_status dt_node_after_writes(const dt_array *x, dt_node **out, dt_error *err) 
 const dt_node *dt_node_under_views(const dt_node *node, dt_array *layout);
 /* out shares the memory of x, and no gradient flows to it, whatever is written to that memory. */
 dt_status dt_detach(const dt_array *x, dt_array *out, dt_error *err) DT_MUST_CHECK;
-/* The same for .data. quiet: what is written to it is no change of what nodes keep. */
+/* The same for .data. quiet: what is written to it changes nothing that nodes keep, but of it and its views. */
 dt_status dt_data_of(const dt_array *x, bool quiet, dt_array *out, dt_error *err) DT_MUST_CHECK;
 /* Whether a write to x, whose memory others share, can be told to them. */
 dt_status dt_check_history(const char *op, const dt_array *x, dt_error *err) DT_MUST_CHECK;
