@@ -143,8 +143,9 @@ def check(name, got, expected, bound):
 
 
 def poison(lib, result):
-    """Leaves NaN where the next result of this size is likely to be put."""
-    trash = [lib.full(tuple(result.shape), float("nan"), dtype=result.dtype) for _ in range(2)]
+    """Leaves NaN, or 85 of integers, where the next result of this size is likely to be put."""
+    value = float("nan") if "float" in str(result.dtype) else 85
+    trash = [lib.full(tuple(result.shape), value, dtype=result.dtype) for _ in range(2)]
     del trash
 
 

@@ -156,6 +156,18 @@ apply(PyObject *self, const char *op, selection *s, PyObject *item, int position
     return 0;
 }
 
+/* The index in a program that runs as torch; a new reference, or NULL with an exception. */
+DT_NOINLINE static PyObject *
+index_as_torch(PyObject *self, const char *op, PyObject *index)
+{
+    PyObject *tuple = py_without_list(index), *plain = NULL;
+    if (tuple != NULL) {
+        plain = PyLong_CheckExact(tuple) ? Py_NewRef(tuple) : py_index_without_lists(self, op, tuple);
+    }
+    Py_XDECREF(tuple);
+    return py_followed_index(self, plain);
+}
+
 /* Fills s from self[index]; to be cleared also after -1. */
 static int
 resolve(PyObject *self, const char *op, PyObject *index, selection *s)
@@ -164,20 +176,9 @@ resolve(PyObject *self, const char *op, PyObject *index, selection *s)
     s->n = 0;
     s->masked = false;
     s->view.storage = NULL;
-    PyObject *tuple = NULL;
-    s->index = NULL;
-    if (DT_UNLIKELY(py_as_torch)) {
-        tuple = py_without_list(index);
-        if (tuple == NULL) {
-            return -1;
-        }
-        index = tuple;
-    }
-    s->index = PyLong_CheckExact(index) ? Py_NewRef(index) : py_index_without_lists(self, op, index);
-    if (DT_UNLIKELY(py_as_torch)) {
-        s->index = py_followed_index(self, s->index);
-    }
-    Py_XDECREF(tuple);
+    s->index = DT_UNLIKELY(py_as_torch)   ? index_as_torch(self, op, index)
+               : PyLong_CheckExact(index) ? Py_NewRef(index)
+                                          : py_index_without_lists(self, op, index);
     if (s->index == NULL) {
         return -1;
     }
