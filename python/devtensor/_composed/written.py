@@ -123,7 +123,8 @@ def numbers_first(function: _F) -> _F:
             # between arrays one without dimensions is a number too
             places = [i for i, x in enumerate(args) if not isinstance(x, DeviceArray)]
             places += [i for i in range(1, len(args) - 1) if isinstance(args[i], DeviceArray) and args[i].ndim == 0]
-            numbers = [args[i] for i in sorted(places[: len(args) - count])]
+            taken = sorted(places[: len(args) - count])
+            numbers = [args[i] for i in taken]
             if len(args) - len(numbers) == count and len(numbers) <= len(names) and not options.keys() & set(names):
                 from devtensor import _diagnosis
 
@@ -131,7 +132,7 @@ def numbers_first(function: _F) -> _F:
                 _diagnosis.warn_at(
                     _diagnosis._caller(sys._getframe()), UserWarning(text + " and ".join(f"{name}=" for name in names))
                 )
-                args = tuple(value for i, value in enumerate(args) if i not in places[: len(args) - count])
+                args = tuple(value for i, value in enumerate(args) if i not in taken)
                 options.update(zip(names, numbers, strict=False))
         return function(*args, **options)
 

@@ -100,7 +100,8 @@ def promotes(*names: str, integers: bool = True, first: bool = False) -> Callabl
     """
 
     def decorate(function: _F) -> _F:
-        order = list(inspect.signature(function).parameters)
+        code = inspect.unwrap(function).__code__
+        order = code.co_varnames[: code.co_argcount]
         places = {name: order.index(name) for name in names}
 
         @functools.wraps(function)

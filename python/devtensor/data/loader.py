@@ -15,7 +15,7 @@ from devtensor.data import collate as collating
 from devtensor.data.collate import default_collate as default_collate  # where older programs import it from
 from devtensor.data.collate import default_convert as default_convert
 from devtensor.data.dataset import Dataset, IterableDataset
-from devtensor.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from devtensor.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, check_batch_size
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -187,10 +187,7 @@ class DataLoader(Generic[T]):
         if batch_sampler is None and batch_size is not None:
             endless = itertools.repeat(0) if self._iterable else sampler
             assert endless is not None
-            if batch_size <= 0:
-                raise ValueError(
-                    f"DataLoader(): batch_size should be a positive integer value, but got batch_size={batch_size}"
-                )
+            check_batch_size("DataLoader", batch_size)
             batch_sampler = BatchSampler(endless, batch_size, drop_last)
         self.batch_sampler = batch_sampler
         automatic = collating.default_convert if batch_sampler is None else collating.default_collate

@@ -154,6 +154,13 @@ class WeightedRandomSampler(Sampler[int]):
         return self.num_samples
 
 
+def check_batch_size(op: str, batch_size: object) -> None:
+    """Raises ValueError for what is no number of samples above 0."""
+    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+        shown = _C._shown(batch_size)
+        raise ValueError(f"{op}(): batch_size should be a positive integer value, but got batch_size={shown}")
+
+
 class BatchSampler(Sampler[list[int]]):
     """Lists of batch_size indices from another sampler; the last may be shorter, unless drop_last.
 
@@ -162,11 +169,7 @@ class BatchSampler(Sampler[list[int]]):
     """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
-        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            shown = _C._shown(batch_size)
-            raise ValueError(
-                f"BatchSampler(): batch_size should be a positive integer value, but got batch_size={shown}"
-            )
+        check_batch_size("BatchSampler", batch_size)
         if not isinstance(drop_last, bool):
             raise ValueError(
                 f"BatchSampler(): drop_last should be a boolean value, but got drop_last={_C._shown(drop_last)}"
