@@ -539,6 +539,7 @@ void py_backends_register(void);
 #define PY_FAMILIES(X)                                                                                                 \
     X(unary)                                                                                                           \
     X(binary)                                                                                                          \
+    X(cell)                                                                                                            \
     X(compare)                                                                                                         \
     X(reduce)                                                                                                          \
     X(scan)                                                                                                            \

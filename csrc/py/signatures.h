@@ -58,6 +58,12 @@
 #define PY_TEXT__lstm_steps "product, weight, h, c, reverse=False"
 #define PY_SPEC__gru_steps {"gru", 3, 5, -1, {"product", "weight", "h", "bias", "reverse"}, __func__}
 #define PY_TEXT__gru_steps "product, weight, h, bias=None, reverse=False"
+#define PY_SPEC__lstm_steps_kept {"lstm", 4, 5, -1, {"product", "weight", "h", "c", "reverse"}, __func__}
+#define PY_TEXT__lstm_steps_kept "product, weight, h, c, reverse=False"
+#define PY_SPEC__gru_steps_kept {"gru", 3, 5, -1, {"product", "weight", "h", "bias", "reverse"}, __func__}
+#define PY_TEXT__gru_steps_kept "product, weight, h, bias=None, reverse=False"
+#define PY_SPEC__steps_grad {"recurrent", 5, 7, -1, {"own", "product", "weight", "states", "grad", "last", "reverse"}, __func__}
+#define PY_TEXT__steps_grad "own, product, weight, states, grad, last=None, reverse=False"
 #define PY_SPEC__remap {"interpolate", 8, 8, -1, {"input", "dim", "kinds", "sizes", "before", "steps", "shifts", "columns_first"}, __func__}
 #define PY_TEXT__remap "input, dim, kinds, sizes, before, steps, shifts, columns_first"
 #define PY_SPEC__resample {"interpolate", 4, 4, -1, {"input", "index", "share", "dim"}, __func__}

@@ -111,6 +111,28 @@ def _gru_steps(
     bias: DeviceArray | None = None,
     reverse: bool = False,
 ) -> DeviceArray: ...
+@op("lstm")
+def _lstm_steps_kept(
+    product: DeviceArray, weight: DeviceArray, h: DeviceArray, c: DeviceArray, reverse: bool = False
+) -> tuple[DeviceArray, DeviceArray]: ...
+@op("gru")
+def _gru_steps_kept(
+    product: DeviceArray,
+    weight: DeviceArray,
+    h: DeviceArray,
+    bias: DeviceArray | None = None,
+    reverse: bool = False,
+) -> tuple[DeviceArray, DeviceArray]: ...
+@op("recurrent")
+def _steps_grad(
+    own: DeviceArray,
+    product: DeviceArray,
+    weight: DeviceArray,
+    states: DeviceArray,
+    grad: DeviceArray,
+    last: DeviceArray | None = None,
+    reverse: bool = False,
+) -> tuple[DeviceArray, DeviceArray]: ...
 @op("interpolate")
 def _remap(
     input: DeviceArray,

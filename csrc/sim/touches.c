@@ -86,6 +86,31 @@ of_cell(list *l, const void *args)
 }
 
 static void
+of_cell_steps(list *l, const void *args)
+{
+    const k_cell_steps_args *a = args;
+    const k_operand *const read[] = {&a->product, &a->weight, &a->bias, &a->h, &a->state};
+    for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++) {
+        reads(l, read[i]);
+    }
+    writes(l, &a->own);
+    writes(l, &a->cells);
+    writes(l, &a->out);
+}
+
+static void
+of_cell_steps_grad(list *l, const void *args)
+{
+    const k_cell_steps_grad_args *a = args;
+    const k_operand *const read[] = {&a->own, &a->product, &a->weight, &a->state, &a->grad, &a->begin};
+    for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++) {
+        reads(l, read[i]);
+    }
+    writes(l, &a->gates);
+    writes(l, &a->begin);
+}
+
+static void
 of_normalize(list *l, const void *args)
 {
     const k_normalize_args *a = args;
@@ -399,6 +424,10 @@ static const struct {
     {"k_channels_grad_", of_channels_grad},
     {"k_channels_", of_channels},
     {"k_batch_norm_", of_batch_norm},
+    {"k_lstm_steps_grad_", of_cell_steps_grad},
+    {"k_gru_steps_grad_", of_cell_steps_grad},
+    {"k_lstm_steps_", of_cell_steps},
+    {"k_gru_steps_", of_cell_steps},
     {"k_lstm_", of_cell},
     {"k_gru_", of_cell},
     {"k_variance_", of_reduce},

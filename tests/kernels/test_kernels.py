@@ -40,6 +40,7 @@ def values(
         ("test_kernels_update", 150),
         ("test_kernels_order", 1500),
         ("test_kernels_layers", 1500),
+        ("test_kernels_cells", 120),
     ],
 )
 def test_blocks_of_many_threads(name: str, least: int, tmp_path: Path) -> None:

@@ -111,8 +111,13 @@ typedef struct {
     int64_t lanes;
 } cpu_resample_parts;
 
-/* One row of n numbers of a step of a recurrent layer, or of its gradient (cell.c). */
+/* One row of n numbers of a step of a recurrent layer, or of its gradient (layers/cell.c), and the dtypes for which there is one. */
 typedef void (*cpu_cell_row)(const void *const *from, void *const *to, int64_t n);
+static inline bool
+cpu_has_cell(dt_dtype dtype)
+{
+    return dtype == DT_FLOAT32 || dtype == DT_FLOAT64;
+}
 
 /* acc[i] becomes the larger of acc[i] and x[i * stride], or NaN if one is; or their sum. acc is of float, or of double
  * where x is. */

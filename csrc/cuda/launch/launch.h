@@ -32,6 +32,10 @@
     X(gru)                                                                                                             \
     X(lstm_grad)                                                                                                       \
     X(gru_grad)                                                                                                        \
+    X(lstm_steps)                                                                                                      \
+    X(gru_steps)                                                                                                       \
+    X(lstm_steps_grad)                                                                                                 \
+    X(gru_steps_grad)                                                                                                  \
     X(attention)                                                                                                       \
     X(weigh)                                                                                                           \
     X(max_pool2d)                                                                                                      \

@@ -1,4 +1,4 @@
-/* cell.c: steps of an LSTM or GRU after their products. */
+/* cell.c: a step of an LSTM or GRU after its products. */
 #include "../launch/launch.h"
 #include "ops.h"
 
@@ -36,16 +36,6 @@ cuda_cell(dt_cell cell, const dt_array *own, const dt_array *x, const dt_array *
     const k_cell_args args = args_of(own, x, state, out);
     (void)made;
     return run(cell == DT_CELL_LSTM ? CUDA_KERNEL_lstm : CUDA_KERNEL_gru, &args, out, err);
-}
-
-/* Step by step. */
-dt_status
-cuda_cell_steps(const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
-                const dt_array *state, dt_array *out, dt_array *last, bool *made, dt_error *err)
-{
-    (void)product, (void)weight, (void)bias, (void)h, (void)state, (void)out, (void)last, (void)err;
-    *made = false;
-    return DT_OK;
 }
 
 dt_status

@@ -1,7 +1,6 @@
 /* binary.c: functions of two arrays or of an array and a number, element by element; where and lerp; normalisation. */
 #include "../py.h"
 
-#include "../../core/ops/cell.h"
 #include "../../core/ops/norm.h"
 #include "../../core/ops/remap.h"
 #include "../../core/ops/resample.h"
@@ -361,77 +360,6 @@ py__group_norm(PY_PARAMS)
               dt_normalize(a.op, input, weight, bias, &params, out, &err));
 }
 
-static PyObject *
-cell_step(const py_args *a, dt_cell cell)
-{
-    const dt_array *own = py_arg_array(a, 0), *x = py_arg_array(a, 1), *state = py_arg_array(a, 2);
-    if (own == NULL || x == NULL || state == NULL) {
-        return NULL;
-    }
-    PY_RETURN(a, py_array_new(a->type, a->op), py_is_large(x), dt_cell_step(cell, own, x, state, out, &err));
-}
-
-static PyObject *
-py__lstm_cell(PY_PARAMS)
-{
-    PY_PARSE(_lstm_cell)
-    return cell_step(&a, DT_CELL_LSTM);
-}
-
-static PyObject *
-py__gru_cell(PY_PARAMS)
-{
-    PY_PARSE(_gru_cell)
-    return cell_step(&a, DT_CELL_GRU);
-}
-
-static PyObject *
-py__lstm_steps(PY_PARAMS)
-{
-    PY_PARSE(_lstm_steps)
-    const dt_array *x[4];
-    bool reverse = false;
-    for (int i = 0; i < 4; i++) {
-        if ((x[i] = py_arg_array(&a, i)) == NULL) {
-            return NULL;
-        }
-    }
-    if (py_arg_bool(&a, 4, &reverse) < 0) {
-        return NULL;
-    }
-    PyObject *outputs = py_array_new(a.type, a.op), *last = py_array_new(a.type, a.op);
-    if (outputs == NULL || last == NULL) {
-        Py_XDECREF(outputs);
-        Py_XDECREF(last);
-        return NULL;
-    }
-    dt_error err;
-    dt_status status;
-    PY_CALL_ON(a.v, PY_MAX_ARGS, py_is_large(x[0]) || py_is_large(x[1]), status,
-               dt_cell_steps(x[0], x[1], NULL, x[2], x[3], reverse, py_array_of(outputs), py_array_of(last), &err));
-    if (status != DT_OK) {
-        Py_DECREF(last);
-        return py_done(&a, outputs, status, &err);
-    }
-    py_step_link(outputs, a.v, 4);
-    py_step_link(last, a.v, 4);
-    return Py_BuildValue("NN", outputs, last);
-}
-
-static PyObject *
-py__gru_steps(PY_PARAMS)
-{
-    PY_PARSE(_gru_steps)
-    bool reverse = false;
-    const dt_array *product = py_arg_array(&a, 0), *weight = py_arg_array(&a, 1), *h = py_arg_array(&a, 2), *bias;
-    if (product == NULL || weight == NULL || h == NULL || py_arg_optional_array(&a, 3, &bias) < 0 ||
-        py_arg_bool(&a, 4, &reverse) < 0) {
-        return NULL;
-    }
-    PY_RETURN(&a, py_array_new(a.type, a.op), py_is_large(product) || py_is_large(weight),
-              dt_cell_steps(product, weight, bias, h, NULL, reverse, out, NULL, &err));
-}
-
 /* The two ints of a tuple, as _remap is given them. */
 static int
 two_ints(const py_args *a, int i, int64_t out[2])
@@ -560,10 +488,6 @@ PyMethodDef py_binary_functions[] = {
     PY_HIDDEN(_rms_norm, "The same without a mean."),
     PY_HIDDEN(_group_norm,
               "The same of (N, groups, channels, pixels): the last two; weight and bias (groups, channels)."),
-    PY_HIDDEN(_lstm_steps, "h of all steps, (steps, n, size), and c after the last, of the product with the input."),
-    PY_HIDDEN(_gru_steps, "h of all steps, (steps, n, size), of the product with the input."),
-    PY_HIDDEN(_lstm_cell, "The new h and c of a step on the cpu, (2, n, size), from both products and c."),
-    PY_HIDDEN(_gru_cell, "The new h of a step on the cpu, (n, size), from both products and h."),
     PY_HIDDEN(_remap, "Places of the input along dim and the next: see csrc/core/ops/remap.h."),
     PY_HIDDEN(_resample,
               "Sums of input[index[t, i]] * share[t, i] over t along dim, on the cpu; a negative index gives 0."),

@@ -193,6 +193,8 @@ def _modified(failure: Failure) -> Account | None:
     if type(failure.about) is not _C.Node:
         return None
     op, _, _, saved, _, _, kept = failure.about._facts
+    if op == "function":
+        op = failure.about.name().removesuffix("Backward")
     operand, shape, dtype, device, _, write = next(one for one in kept if one[4])
     saved_line, write_line = line_of(saved), line_of(write)
     name = _parameter(failure) or _kept_name(failure, saved_line, operand)

@@ -1,8 +1,5 @@
-/* cell.c: a step of an LSTM or GRU after its products, row by row, and all steps of some rows, which meet no others. */
+/* cell.c: a step of an LSTM or GRU after its products, row by row. */
 #include "../loops.h"
-
-#define FEW_ROWS 8                    /* read the weight too often */
-#define STEPS_WORK ((int64_t)1 << 18) /* multiplications worth a thread */
 
 enum { OWN, X, STATE, GRAD, READS };
 
@@ -63,19 +60,12 @@ cell_grad_part(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Whether there are loops for its dtype. */
-static bool
-has_rows(const dt_array *state)
-{
-    return state->dtype == DT_FLOAT32 || state->dtype == DT_FLOAT64;
-}
-
 dt_status
 cpu_cell(dt_cell cell, const dt_array *own, const dt_array *x, const dt_array *state, dt_array *out, bool *made,
          dt_error *err)
 {
     (void)err;
-    *made = has_rows(state);
+    *made = cpu_has_cell((dt_dtype)state->dtype);
     if (!*made) {
         return DT_OK;
     }
@@ -92,100 +82,4 @@ cpu_cell_grad(dt_cell cell, const dt_array *own, const dt_array *x, const dt_arr
     cell_job job = job_of(cell, (const dt_array *[READS]){own, x, state, grad}, out);
     cpu_parallel(job.n, CPU_CEIL_DIV(CPU_GRAIN / 16, job.size), cell_grad_part, &job);
     return DT_OK;
-}
-
-/* ---------------------------------------------------------------- all steps */
-
-typedef struct {
-    const dt_array *product, *state, *out, *last;
-    cpu_gemm_args g; /* of one step of all rows */
-    cpu_cell_row row;
-    int64_t size, itemsize;
-    char *own;
-} steps_job;
-
-/* Of the rows [begin, end): h of step t in its place, where an LSTM has read c, whose next one goes to the place
- * behind, the last one to a place of its own. */
-static dt_status
-run_rows(void *ctx, int64_t begin, int64_t end, dt_error *err)
-{
-    const steps_job *job = ctx;
-    const int64_t itemsize = job->itemsize, line = job->size * itemsize, steps = job->product->shape[0];
-    const dt_array *x = job->product;
-    cpu_gemm_args g = job->g;
-    const bool lstm = job->last != NULL;
-    const int64_t step = job->out->strides[0] * itemsize;
-    char *const out = (char *)dt_array_data(job->out) + begin * line;
-    char *const last = (char *)dt_array_data(lstm ? job->last : job->out) + begin * line;
-    g.m = end - begin;
-    g.c = job->own + begin * g.n * itemsize;
-    g.a = (const char *)g.a + begin * g.a_row * itemsize;
-    const char *state = (const char *)dt_array_data(job->state) + begin * job->state->strides[0] * itemsize;
-    int64_t state_row = job->state->strides[0] * itemsize;
-    for (int64_t t = 0; t < steps; t++) {
-        DT_TRY(cpu_gemm(&g, err));
-        char *const to = out + t * step;
-        char *const next = !lstm ? to : t < steps - 1 ? to + step : last; /* a GRU has but one state */
-        const char *from = (const char *)dt_array_data(x) + (t * x->strides[0] + begin * x->strides[1]) * itemsize;
-        for (int64_t r = 0; r < g.m; r++) {
-            job->row((const void *[]){(const char *)g.c + r * g.n * itemsize, from + r * x->strides[1] * itemsize,
-                                      state + r * state_row},
-                     (void *[]){to + r * line, next + r * line}, job->size);
-        }
-        g.a = to;
-        g.a_row = job->size;
-        g.a_column = 1;
-        state = next;
-        state_row = line;
-    }
-    return DT_OK;
-}
-
-dt_status
-cpu_cell_steps(const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
-               const dt_array *state, dt_array *out, dt_array *last, bool *made, dt_error *err)
-{
-    const int64_t n = h->shape[0], size = h->shape[1], wide = weight->shape[0];
-    const int64_t itemsize = (int64_t)dt_itemsize((dt_dtype)h->dtype);
-    *made = has_rows(h) && wide * size * itemsize <= cpu_second_cache() / 2 && n >= 2 * FEW_ROWS;
-    if (!*made) {
-        return DT_OK;
-    }
-    steps_job job = {
-        .product = product,
-        .state = state,
-        .out = out,
-        .last = last,
-        .row = cpu_loops_here()->cells[h->dtype == DT_FLOAT64][last != NULL ? DT_CELL_LSTM : DT_CELL_GRU],
-        .size = size,
-        .itemsize = itemsize,
-        .g =
-            {
-                .dtype = (dt_dtype)h->dtype,
-                .n = wide,
-                .k = size,
-                .alpha = 1,
-                .a = dt_array_data(h),
-                .b = dt_array_data(weight),
-                .bias = bias ? dt_array_data(bias) : NULL,
-                .a_row = h->strides[0],
-                .a_column = h->strides[1],
-                .b_row = weight->strides[1],
-                .b_column = weight->strides[0],
-                .c_row = wide,
-                .c_column = 1,
-                .bias_column = bias ? bias->strides[0] : 0,
-                .b_storage = weight->storage,
-            },
-    };
-    const int64_t work = CPU_MAX(product->shape[0] * wide * size, 1);
-    const size_t nbytes = (size_t)(n * wide * itemsize);
-    job.own = dt_large_new(nbytes);
-    if (job.own == NULL) {
-        return dt_fail_nomem(err, nbytes);
-    }
-    const int64_t grain = CPU_MAX(CPU_CEIL_DIV(STEPS_WORK, work), FEW_ROWS);
-    const dt_status rc = cpu_try_parallel(n, grain, run_rows, &job, err);
-    dt_large_free(job.own);
-    return rc;
 }

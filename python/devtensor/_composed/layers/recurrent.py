@@ -36,13 +36,8 @@ def _linear(x: DeviceArray, weight: DeviceArray, bias: DeviceArray | None = None
 
 
 def _in_one_call(product: DeviceArray, state: State, weights: Weights) -> bool:
-    """Whether all steps can be: that makes no graph, and is there for what has a cell."""
-    operands = (product, *state, weights.hh, weights.bias_hh)
-    return (
-        _has_cell(product, (*state, weights.hh))
-        and weights.hr is None
-        and not (_C.is_grad_enabled() and any(a is not None and a.requires_grad for a in operands))
-    )
+    """Whether all steps can be."""
+    return _has_cell(product, (*state, weights.hh)) and weights.hr is None
 
 
 def all_steps(
@@ -50,14 +45,20 @@ def all_steps(
 ) -> tuple[DeviceArray, State]:
     """The outputs and the last state; product has its steps along d."""
     rows = product if d == 0 else product.transpose(0, d)
-    if mode == "LSTM":
-        h, c = state
-        outputs, c = _C._lstm_steps(rows, weights.hh, h, c, reverse)
-        state = (outputs[-1], c)
+    operands = (rows, weights.hh, *(() if mode == "LSTM" else (weights.bias_hh,)), *state)
+    ends: Sequence[DeviceArray] = ()
+    if _C.is_grad_enabled() and any(a is not None and a.requires_grad for a in operands):
+        from devtensor._composed.layers.recurrent_gradient import GRU, LSTM  # with the functions that are loaded late
+
+        if mode == "LSTM":
+            outputs, *ends = LSTM.apply(*operands, reverse)
+        else:
+            outputs = GRU.apply(*operands, reverse)
+    elif mode == "LSTM":
+        outputs, *ends = _C._lstm_steps(rows, weights.hh, state[0], state[1], reverse)
     else:
-        (h,) = state
-        outputs = _C._gru_steps(rows, weights.hh, h, weights.bias_hh, reverse)
-        state = (outputs[-1],)
+        outputs = _C._gru_steps(rows, weights.hh, state[0], weights.bias_hh, reverse)
+    state = (outputs[-1], *ends)
     outputs = outputs.flip(0) if reverse else outputs
     return (outputs if d == 0 else outputs.transpose(0, d).contiguous()), state
 
@@ -111,9 +112,17 @@ def run(
     x has its steps along d; or sizes says how many sequences, the longest first, have an entry at each step, and their
     rows follow each other.
     """
-    product, step = input_product(mode, x, weights), STEPS[mode]
+    product = input_product(mode, x, weights)
     if sizes is None and mode in ("LSTM", "GRU") and _in_one_call(product, state, weights):
         return all_steps(mode, product, d, state, weights, reverse)
+    return step_by_step(mode, product, sizes, d, state, weights, reverse)
+
+
+def step_by_step(
+    mode: str, product: DeviceArray, sizes: Sequence[int] | None, d: int, state: State, weights: Weights, reverse: bool
+) -> tuple[DeviceArray, State]:
+    """The same from the product with the input."""
+    step = STEPS[mode]
     rows = product.unbind(d) if sizes is None else product.split(list(sizes))
     outputs = []
     ended: list[State] = []  # of sequences that are shorter
