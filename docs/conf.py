@@ -1,4 +1,4 @@
-"""Sphinx's settings. `python tools/build_docs.py` prepares the pages and calls Sphinx."""
+"""Sphinx's settings. `python tools/docs/build_docs.py` prepares the pages and calls Sphinx."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 /* api.h: the one table through which the backend reaches CUDA, real or simulated, and our own minimal declarations of
- * what stands in it. They are checked against NVIDIA's headers by tools/check_api.py where those are installed. */
+ * what stands in it. They are checked against NVIDIA's headers by tools/gpu/check_api.py where those are installed. */
 #ifndef DT_CUDA_API_H
 #define DT_CUDA_API_H
 

@@ -174,14 +174,14 @@ typedef struct {
     int64_t n, size, own_stride, x_stride, state_stride, grad_stride, grad_next;
 } k_cell_args;
 
-/* All steps of a layer: a block takes up to K_STEPS_ROWS rows, of which both states and the gates are in shared memory. A
- * thread has K_STEPS_WIDTH columns of a product and divides its depth with others. */
+/* All steps of a layer: a block takes up to K_STEPS_ROWS rows, of which both states and the gates are in shared memory.
+ * A thread has K_STEPS_WIDTH columns of a product and divides its depth with others. */
 enum { K_STEPS_ROWS = 4, K_STEPS_WIDTH = 4, K_STEPS_STATES = 5120 /* bytes of numbers to compute in */ };
 #define K_STEPS_SLICES(columns)                                                                                        \
     ((columns) < DT_MAX_THREADS * K_STEPS_WIDTH ? DT_MAX_THREADS * K_STEPS_WIDTH / (columns) : 1)
 
-/* weight (size, gates * size), contiguous. product_first: where the first step stands, as others may stand before it. own, cells
- * and state may be missing; of an LSTM cells are the c of each step, cells_step apart. */
+/* weight (size, gates * size), contiguous. product_first: where the first step stands, as others may stand before it.
+ * own, cells and state may be missing; of an LSTM cells are the c of each step, cells_step apart. */
 typedef struct {
     k_operand product, weight, bias, h, state, own, cells, out;
     int64_t steps, n, size, product_first, product_step, product_row, bias_stride, h_row, h_column, state_row;

@@ -1,8 +1,8 @@
 """Every signature, once: what C parses, what help() shows, what type checkers read, and docs/reference.md.
 
-tools/signatures.py makes signatures.h of this file, from which PY_PARSE(f), PY_OP(f, doc) and PY_METHOD(f, doc) take
-what they need; tools/make_stubs.py makes _C.pyi and the reference. The types are explained in tools/stub_types.py. Not
-here: the ops of core/elementwise.def and core/reductions.def, whose signatures follow from their kinds.
+tools/package/signatures.py makes signatures.h of this file, from which PY_PARSE(f), PY_OP(f, doc) and PY_METHOD(f, doc)
+take what they need; tools/package/make_stubs.py makes _C.pyi and the reference. tools/package/stub_types.py explains
+the types. Not here: the ops of core/elementwise.def and core/reductions.def, whose signatures follow from their kinds.
 
 @method     a method of DeviceArray too: the first array is self, and there is no out
 @in_place   the same, and there is f_, which writes into self

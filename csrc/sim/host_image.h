@@ -1,4 +1,4 @@
-/* host_image.h: what tools/kernel_image.py writes for the simulated GPU. */
+/* host_image.h: what tools/package/kernel_image.py writes for the simulated GPU. */
 #ifndef DT_SIM_HOST_IMAGE_H
 #define DT_SIM_HOST_IMAGE_H
 

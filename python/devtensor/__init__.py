@@ -266,7 +266,7 @@ __all__ += _formats.__all__
 __all__ += _attributes.__all__
 __all__ += _public.__all__
 __all__ += _second.__all__
-# What is compiled: written by tools/make_stubs.py.
+# What is compiled: written by tools/package/make_stubs.py.
 __all__ += [
     "DeviceArray",
     "Event",

@@ -1,5 +1,5 @@
-/* test_kernels_cells.c: all steps of an LSTM or GRU and their gradient, with all threads of a block (emulate.h), against
- * loops. */
+/* test_kernels_cells.c: all steps of an LSTM or GRU and their gradient, with all threads of a block (emulate.h),
+ * against loops. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@ typedef struct {
     int cell, steps, n, size, rows, reverse;
 } layer;
 
-static const layer LAYERS[] = {{LSTM, 5, 7, 8, 4, 0},  {LSTM, 4, 3, 12, 2, 1}, {LSTM, 6, 1, 20, 1, 0}, {GRU, 5, 7, 8, 4, 1},
-                               {GRU, 4, 3, 12, 2, 0},  {GRU, 6, 1, 20, 1, 1},  {LSTM, 4, 5, 64, 4, 0}, {GRU, 4, 5, 64, 4, 0},
-                               {LSTM, 2, 2, 320, 2, 0}};
+static const layer LAYERS[] = {{LSTM, 5, 7, 8, 4, 0},  {LSTM, 4, 3, 12, 2, 1}, {LSTM, 6, 1, 20, 1, 0},
+                               {GRU, 5, 7, 8, 4, 1},   {GRU, 4, 3, 12, 2, 0},  {GRU, 6, 1, 20, 1, 1},
+                               {LSTM, 4, 5, 64, 4, 0}, {GRU, 4, 5, 64, 4, 0},  {LSTM, 2, 2, 320, 2, 0}};
 enum { NLAYERS = sizeof(LAYERS) / sizeof(*LAYERS) };
 
 static double
@@ -234,7 +234,8 @@ test_gradients(const layer *l, const operands *o, const float *out)
         float *x;
         const float *gradient;
         int64_t count, row; /* of numbers, and of those of a row */
-    } given[] = {{o->product, of_product, products, wide}, {o->h, begin, states, size}, {o->c, begin + states, states, size}};
+    } given[] = {
+        {o->product, of_product, products, wide}, {o->h, begin, states, size}, {o->c, begin + states, states, size}};
     int right = 1;
     for (int k = 0; k < (lstm ? 3 : 2); k++) {
         for (int64_t i = 0; i < given[k].count; i += given[k].count / 40 + 1) {

@@ -150,7 +150,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_error_in_units_in_the_last_place(name: str) -> None:
-    """A sample; tools/measure_ulp.c looks at every float32."""
+    """A sample; tools/checks/measure_ulp.c looks at every float32."""
     exact, allowed = FUNCTIONS[name]
     bits = np.arange(0, 1 << 32, 1 << 16, dtype=np.uint32) + np.uint32(0x5A5A)
     x = np.concatenate([bits.view("float32"), np.linspace(-3, 3, 20001, dtype="float32")])

@@ -17,7 +17,7 @@ pytestmark = needs_compiler
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
     """Compiles one; they share objects."""
-    sys.path.insert(0, str(ROOT / "tools"))
+    sys.path.insert(0, str(ROOT / "tools" / "gpu"))
     from conformance import compile_program
 
     folder = tmp_path_factory.mktemp("conformance")
@@ -33,7 +33,7 @@ def test_simulated_table(program: Callable[[str, str], Path]) -> None:
 
 
 def test_conformance_list(program: Callable[[str, str], Path]) -> None:
-    """The list that a real GPU is held to as well, by tools/conformance.py."""
+    """The list that a real GPU is held to as well, by tools/gpu/conformance.py."""
     run = subprocess.run([program("conform*.c", "conform"), "simulated"], capture_output=True, text=True, timeout=300)
     lines = [line.split("\t") for line in run.stdout.splitlines()]
     names = [tuple(line[1:3]) for line in lines if line[0] == "ok"]

@@ -1,4 +1,4 @@
-"""tools/gpu_check.sh on simulated devices: whatever fails, hangs or stops it, what was found out comes back."""
+"""tools/gpu/gpu_check.sh on simulated devices: whatever fails, hangs or stops it, what was found out comes back."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from support import REAL, ROOT
 
 import devtensor as dt
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "gpu"))
 import gpu_check
 import gpu_report
 
 sys.path.pop(0)
-SCRIPT = ROOT / "tools" / "gpu_check.sh"
+SCRIPT = ROOT / "tools" / "gpu" / "gpu_check.sh"
 pytestmark = [
     pytest.mark.skipif(REAL, reason="it would run inside of itself"),
     pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on the path"),

@@ -1,4 +1,4 @@
-"""What the process holds, for tests of memory that must stay flat; tools/soak.py uses it, too."""
+"""What the process holds, for tests of memory that must stay flat; tools/checks/soak.py uses it, too."""
 
 from __future__ import annotations
 

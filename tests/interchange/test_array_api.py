@@ -526,7 +526,7 @@ def test_hostile_arguments_are_told() -> None:
 
 
 def test_every_skip_of_the_public_suite_has_a_reason() -> None:
-    """A comment stands before each group, and no test is named twice: tools/array_api_suite.py reads the file."""
+    """A comment stands before each group, and no test is named twice. tools/checks/array_api_suite.py reads it."""
     lines = (Path(__file__).parent.parent / "helpers" / "interchange" / "array_api_skips.txt").read_text().splitlines()
     named = [line for line in lines if line and not line.startswith("#")]
     assert len(set(named)) == len(named)

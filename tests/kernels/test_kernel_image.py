@@ -1,4 +1,4 @@
-"""tools/kernel_image.py, with a compiler that only writes down what it was asked for."""
+"""tools/package/kernel_image.py, with a compiler that only writes down what it was asked for."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def image(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "package"))
     import kernel_image
 
     return kernel_image

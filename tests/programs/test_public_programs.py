@@ -1,4 +1,4 @@
-"""tools/public_programs.py: a small repository of its own, fetched, run and compared."""
+"""tools/programs/public_programs.py: a small repository of its own, fetched, run and compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ for images, labels in DataLoader(data, batch_size=160, shuffle=True):
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("public_programs", ROOT / "tools" / "public_programs.py")
+    spec = importlib.util.spec_from_file_location("public_programs", ROOT / "tools" / "programs" / "public_programs.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["public_programs"] = module
@@ -46,7 +46,7 @@ def test_the_list(tool: ModuleType) -> None:
     names = [(p.repository, p.name) for p in programs]
     assert len(set(names)) == len(names)
     page = (ROOT / "tests" / "programs" / "README.md").read_text()
-    assert [name for _, name in names if f"`{name}`" not in page] == [], "run tools/public_programs.py --write"
+    assert [name for _, name in names if f"`{name}`" not in page] == [], "run tools/programs/public_programs.py --write"
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

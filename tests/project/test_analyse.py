@@ -1,4 +1,4 @@
-"""tools/analyse.py: a report that is not on the list fails, and so does an entry that nothing reports any more."""
+"""tools/checks/analyse.py: a report that is not on the list fails, and so does an entry that nothing reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "checks"))
 import analyse
 
 sys.path.pop(0)

@@ -111,7 +111,7 @@ def in_stub() -> dict[str, str | None]:
 
 @pytest.mark.parametrize("owner", [dt._C, dt.DeviceArray, dt.device, dt.dtype, dt.Generator, dt.Stream, dt.Event])
 def test_docstrings_reach_the_editor(owner: Any) -> None:
-    """tools/make_stubs.py writes them without the line of the signature."""
+    """tools/package/make_stubs.py writes them without the line of the signature."""
     prefix, stub = "" if owner is dt._C else f"{owner.__name__}.", in_stub()
     members = {key: inspect.getattr_static(owner, key) for key in dir(owner) if not key.startswith("_")}
     wanted = {key: value for key, value in members.items() if callable(value) or inspect.isdatadescriptor(value)}

@@ -7,10 +7,10 @@ import sys
 import pytest
 from support import ROOT
 
-if not (ROOT / "tools" / "index_page.py").exists():
+if not (ROOT / "tools" / "package" / "index_page.py").exists():
     pytest.skip("these tests read the source tree", allow_module_level=True)
 
-sys.path.append(str(ROOT / "tools"))
+sys.path.append(str(ROOT / "tools" / "package"))
 
 import index_page
 

@@ -1,4 +1,4 @@
-"""The bugs that tools/planted.py plants: each is of one place, and the tests that it names are there."""
+"""The bugs that tools/checks/planted.py plants: each is of one place, and the tests that it names are there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "checks"))
 import planted
 
 sys.path.pop(0)

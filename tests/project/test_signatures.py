@@ -14,7 +14,7 @@ from support import ROOT
 
 import devtensor as dt
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "package"))
 import signatures
 
 sys.path.pop(0)

@@ -15,10 +15,10 @@ from support import ROOT
 
 from devtensor._diagnosis.causes import CAUSES
 
-if not (ROOT / "tools" / "build_docs.py").exists():
+if not (ROOT / "tools" / "docs" / "build_docs.py").exists():
     pytest.skip("these tests read the source tree", allow_module_level=True)
 
-sys.path.append(str(ROOT / "tools"))
+sys.path.append(str(ROOT / "tools" / "docs"))
 
 import api_pages
 import build_docs

@@ -17,14 +17,14 @@ dt_status dt_cell_step(dt_cell cell, const dt_array *own, const dt_array *x, con
 dt_status dt_cell_steps(const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
                         const dt_array *c, bool reverse, dt_array *outputs, dt_array *last,
                         dt_error *err) DT_MUST_CHECK;
-/* The same steps, with what their gradient needs. own: (steps, n, gates * size), the products with h; states: (steps + 1,
- * 2, n, size), h and c before each step and after the last, or (steps + 1, n, size) of a GRU. */
+/* The same steps, with what their gradient needs. own: (steps, n, gates * size), the products with h; states: (steps +
+ * 1, 2, n, size), h and c before each step and after the last, or (steps + 1, n, size) of a GRU. */
 dt_status dt_cell_steps_kept(const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
                              const dt_array *c, bool reverse, dt_array *own, dt_array *states,
                              dt_error *err) DT_MUST_CHECK;
-/* grad: (steps, n, size), of the h of each step as it was taken, and last: (n, size), of the last c, NULL for a GRU. gates:
- * the gradients of both products, (steps, n, 4 * size), or (2, steps, n, 3 * size) of a GRU, that with h first, laid
- * out as product. begin: of the first h and c, (2, n, size), or (n, size). */
+/* grad: (steps, n, size), of the h of each step as it was taken, and last: (n, size), of the last c, NULL for a GRU.
+ * gates: the gradients of both products, (steps, n, 4 * size), or (2, steps, n, 3 * size) of a GRU, that with h first,
+ * laid out as product. begin: of the first h and c, (2, n, size), or (n, size). */
 dt_status dt_cell_steps_grad(const dt_array *own, const dt_array *product, const dt_array *weight,
                              const dt_array *states, const dt_array *grad, const dt_array *last, bool reverse,
                              dt_array *gates, dt_array *begin, dt_error *err) DT_MUST_CHECK;

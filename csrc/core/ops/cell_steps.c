@@ -87,8 +87,8 @@ check_grad(const dt_array *own, const dt_array *product, const dt_array *weight,
            const dt_array *grad, const dt_array *last, dt_error *err)
 {
     const char *op = dt_cell_names[last != NULL ? DT_CELL_LSTM : DT_CELL_GRU];
-    const dt_operand in[] = {{"own", own, -1},   {"product", product, -1}, {"weight", weight, -1}, {"states", states, -1},
-                             {"grad", grad, -1}, {"last", last, -1}};
+    const dt_operand in[] = {{"own", own, -1},       {"product", product, -1}, {"weight", weight, -1},
+                             {"states", states, -1}, {"grad", grad, -1},       {"last", last, -1}};
     const int count = last != NULL ? 6 : 5;
     DT_TRY(dt_check_same_device(op, in, count, err));
     DT_TRY(dt_check_float(op, in, count, err));
@@ -263,8 +263,8 @@ take_step(const dt_array *all, dt_array *const *to, int count, dt_error *err)
     return DT_OK;
 }
 
-/* Gates: of the products, along them of a GRU own and the other; begin: has the gradient of the last c, and gets those of the
- * first h and c. */
+/* Gates: of the products, along them of a GRU own and the other; begin: has the gradient of the last c, and gets those
+ * of the first h and c. */
 static dt_status
 run_grad(const dt_array *own, const dt_array *product, const dt_array *weight, const dt_array *states,
          const dt_array *grad, dt_array *gates, dt_array *begin, dt_error *err)
@@ -282,7 +282,8 @@ run_grad(const dt_array *own, const dt_array *product, const dt_array *weight, c
     dt_array all = DT_ARRAY_EMPTY, dh = lstm ? entry(begin, 0) : *begin, state = lstm ? entry(begin, 1) : *begin;
     rc = rc == DT_OK ? dt_empty(dt_array_device(grad), (dt_dtype)grad->dtype, 1, &numel, &all, err) : rc;
     for (int64_t t = steps - 1; t >= 0 && rc == DT_OK; t--) {
-        const dt_array mine = entry(own, t), x = entry(product, t), g = entry(grad, t), before = state_before(states, t);
+        const dt_array mine = entry(own, t), x = entry(product, t), g = entry(grad, t),
+                       before = state_before(states, t);
         dt_array of_own = lstm ? *gates : entry(gates, 0), of_product = lstm ? *gates : entry(gates, 1);
         of_own = entry(&of_own, t);
         of_product = entry(&of_product, t);

@@ -111,7 +111,8 @@ typedef struct {
     int64_t lanes;
 } cpu_resample_parts;
 
-/* One row of n numbers of a step of a recurrent layer, or of its gradient (layers/cell.c), and the dtypes for which there is one. */
+/* One row of n numbers of a step of a recurrent layer, or of its gradient (layers/cell.c), and the dtypes for which
+ * there is one. */
 typedef void (*cpu_cell_row)(const void *const *from, void *const *to, int64_t n);
 static inline bool
 cpu_has_cell(dt_dtype dtype)

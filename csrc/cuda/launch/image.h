@@ -1,4 +1,4 @@
-/* image.h: the kernels as the build embeds them; written by tools/kernel_image.py. */
+/* image.h: the kernels as the build embeds them; written by tools/package/kernel_image.py. */
 #ifndef DT_CUDA_IMAGE_H
 #define DT_CUDA_IMAGE_H
 

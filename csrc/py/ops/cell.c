@@ -106,9 +106,9 @@ steps_kept(const py_args *a, dt_cell cell)
     const dt_array *bias = cell == DT_CELL_GRU ? fourth : NULL, *c = cell == DT_CELL_LSTM ? fourth : NULL;
     dt_error err;
     dt_status status;
-    PY_CALL_ON(a->v, PY_MAX_ARGS, py_is_large(product) || py_is_large(weight), status,
-               dt_cell_steps_kept(product, weight, bias, h, c, reverse, py_array_of(pair[0]), py_array_of(pair[1]),
-                                  &err));
+    PY_CALL_ON(
+        a->v, PY_MAX_ARGS, py_is_large(product) || py_is_large(weight), status,
+        dt_cell_steps_kept(product, weight, bias, h, c, reverse, py_array_of(pair[0]), py_array_of(pair[1]), &err));
     return pair_done(a, pair, 4, status, &err);
 }
 

@@ -417,7 +417,7 @@ if there is one and the cpu otherwise, and `python -m devtensor run --simulate 2
 {table}
 
 Below is what each script prints on two simulated GPUs. The tests run every script on the cpu alone, with one GPU and
-with two, and compare the output. `tools/situations_page.py` writes this page.
+with two, and compare the output. `tools/docs/situations_page.py` writes this page.
 
 {sections}"""
 

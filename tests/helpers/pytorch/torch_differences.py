@@ -1,6 +1,6 @@
 """Where devtensor and PyTorch 2.13 differ, as data: test_torch_samples.py compares.
 
-tools/differences.py writes docs/differences.md from it.
+tools/docs/differences.py writes docs/differences.md from it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ These keywords and types of argument exist in PyTorch and not here. Using one ra
 - **Writes through `.data`** count as changes of what was kept for a gradient: `backward()` then raises GradientError.
   PyTorch, and `--as-torch`, compute it with the new numbers. `w.data = y` leaves the gradient of the old ones.
 
-This page is written by `tools/differences.py` from `tests/helpers/pytorch/torch_differences.py`.
+This page is written by `tools/docs/differences.py` from `tests/helpers/pytorch/torch_differences.py`.
 """
 
 INTEGERS = "bool uint8 int8 int16 int32 int64"

@@ -1,7 +1,7 @@
 """What every public program runs with: seeds, and for PyTorch the random numbers that devtensor draws.
 
-tools/public_programs.py puts this folder on the path. The two frameworks draw different numbers for one seed, so that
-nothing could be compared; here PyTorch's functions ask devtensor, and both print the same losses.
+tools/programs/public_programs.py puts this folder on the path. The two frameworks draw different numbers for one seed,
+so that nothing could be compared; here PyTorch's functions ask devtensor, and both print the same losses.
 """
 
 from __future__ import annotations

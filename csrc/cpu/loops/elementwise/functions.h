@@ -5,7 +5,7 @@
  * error is at most 0.51. A product and a sum are rounded once where FMA says so, and else each on its own, so that all
  * instruction sets give the same bits. The polynomials are minimax fits, most of them made by Sollya's fpminimax for
  * the remainder after the leading terms. They are split into parts that a processor can compute at the same time.
- * tools/measure_ulp.c measures every float. */
+ * tools/checks/measure_ulp.c measures every float. */
 #ifndef DT_CPU_FUNCTIONS_H
 #define DT_CPU_FUNCTIONS_H
 

@@ -1,5 +1,5 @@
-/* cell_steps.c: all steps of an LSTM or GRU, and their gradient. A thread takes its rows through all steps, as they meet no
- * others. */
+/* cell_steps.c: all steps of an LSTM or GRU, and their gradient. A thread takes its rows through all steps, as they
+ * meet no others. */
 #include "../loops.h"
 
 #define FEW_ROWS 8                    /* read the weight too often */
@@ -54,7 +54,10 @@ run_job(const steps_job *job, dt_status (*run)(void *ctx, int64_t begin, int64_t
 static steps_job
 new_job(const dt_array *product, const dt_array *weight, bool lstm, bool grad)
 {
-    steps_job job = {.x = rows_of(product), .lstm = lstm, .steps = product->shape[0], .n = product->shape[1],
+    steps_job job = {.x = rows_of(product),
+                     .lstm = lstm,
+                     .steps = product->shape[0],
+                     .n = product->shape[1],
                      .size = weight->shape[1]};
     const int is_double = weight->dtype == DT_FLOAT64;
     job.row = cpu_loops_here()->cells[is_double][(lstm ? DT_CELL_LSTM : DT_CELL_GRU) + (grad ? DT_NCELLS : 0)];
@@ -110,8 +113,8 @@ set_bias(cpu_gemm_args *g, const dt_array *bias)
     }
 }
 
-/* h of step t in its place, where an LSTM has read c, whose next one goes to the place behind, the last one to a place of its
- * own. */
+/* h of step t in its place, where an LSTM has read c, whose next one goes to the place behind, the last one to a place
+ * of its own. */
 dt_status
 cpu_cell_steps(const dt_array *product, const dt_array *weight, const dt_array *bias, const dt_array *h,
                const dt_array *state, dt_array *out, dt_array *last, bool *made, dt_error *err)
