@@ -97,7 +97,11 @@ class _Storage:
         return self
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.size()} elements, {self.nbytes()} bytes on {self.device}>"
+        lines = [f" {number}" for number in self.tolist()]
+        return "\n".join([*lines, f"[{type(self).__name__}({self._facts()}) of size {self.size()}]"])
+
+    def _facts(self) -> str:
+        return f"device={self.device}"
 
 
 class TypedStorage(_Storage):
@@ -112,6 +116,9 @@ class TypedStorage(_Storage):
     def dtype(self) -> _C.dtype:
         """That of the elements."""
         return self._elements.dtype
+
+    def _facts(self) -> str:
+        return f"dtype={self.dtype}, {super()._facts()}"
 
 
 class UntypedStorage(_Storage):

@@ -60,6 +60,30 @@ def test_variable() -> None:
         assert dt.autograd.Variable(x, volatile=True) is not None
 
 
+def test_writes_to_views_of_a_variable(device: str) -> None:
+    """Are on record, and do not reach the array that it was made of."""
+    source, weight = dt.zeros(3, 2, device=device), dt.ones(3, 2, device=device, requires_grad=True)
+    x = dt.autograd.Variable(source)
+    for i in range(3):
+        x[i] = weight[i] * 2
+    turned = x.t()
+    turned[1, 2:] = 0.0
+    (turned * dt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=device)).sum().backward()
+    assert weight.grad.tolist() == [[2, 8], [4, 10], [6, 0]]
+    assert x.requires_grad and not source.requires_grad and source.tolist() == [[2, 2], [2, 2], [2, 0]]
+
+
+def test_a_variable_of_shared_memory_stays_apart(device: str) -> None:
+    """Where others see the memory, they may be on record: the variable is detached."""
+    source, weight = dt.zeros(3, device=device), dt.ones((), device=device, requires_grad=True)
+    view = source[1:]
+    x = dt.autograd.Variable(source)
+    view[0] = weight
+    assert source.requires_grad and not x.requires_grad and x.tolist() == [0, 1, 0]
+    found = weight * dt.ones(2, device=device)
+    assert not dt.autograd.Variable(found).requires_grad and dt.autograd.Variable(found).is_leaf
+
+
 @pytest.mark.parametrize("name", FLOATS + INTS)
 def test_limits(name: str) -> None:
     torch = pytest.importorskip("torch")

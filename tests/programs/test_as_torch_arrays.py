@@ -179,6 +179,25 @@ torch.manual_seed(0)
 layer = torch.nn.LazyLinear(4)
 assert torch.rand(1) == first and layer(torch.ones(1, 3)).shape == (1, 4) and layer.bias.abs().sum() > 0
 assert torch.cuda._initialized is True and torch.randint(high=5, size=(2,)).shape == (2,)
+from torch._C import Size, Value
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    def backward(ctx, gradient): return gradient * 2
+x = torch.ones(2, requires_grad=True)
+Doubled().apply(x).sum().backward()
+assert x.grad.tolist() == [2, 2]
+three = torch.tensor(3, device="cuda")
+assert torch.LongTensor([[three]]).tolist() == [[3]] and torch.tensor([three, three]).device.type == "cpu"
+assert torch.einsum("i,j->ij", torch.arange(3), torch.ones(2)).dtype is torch.float32
+assert torch.einsum("ij,ij->ij", torch.ones(2, 2), torch.ones(2, 2).double()).dtype is torch.float64
+try:
+    torch.einsum("ij,jk->ik", torch.ones(2, 2), torch.ones(2, 2).double())
+except RuntimeError:
+    pass  # a product of matrices does not promote
+else:
+    raise AssertionError
 torch.set_default_tensor_type("torch.cuda.FloatTensor")
 assert torch.Tensor([1e10]).is_cuda and torch.Tensor(2, 3).is_cuda and not torch.FloatTensor([1]).is_cuda
 """

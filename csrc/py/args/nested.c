@@ -1,6 +1,7 @@
 /* nested.c: numbers and nested sequences of numbers become an array. */
 #include "../../core/check/check.h"
 #include "../../core/grad/grad.h"
+#include "../as_torch.h"
 #include "../py.h"
 
 typedef struct {
@@ -108,7 +109,7 @@ store(nest *n, const dt_scalar *value)
     return 0;
 }
 
-/* A number, or an array of the host of one element. No gradient flows. */
+/* A number, or an array of one element, which a program written for PyTorch may have on a GPU. No gradient flows. */
 static int
 scalar_of(nest *n, PyObject *object, dt_scalar *value)
 {
@@ -116,7 +117,7 @@ scalar_of(nest *n, PyObject *object, dt_scalar *value)
         return py_scalar(object, value);
     }
     const dt_array *x = py_array_of(object);
-    if (dt_array_numel(x) != 1 || dt_array_device(x).type != DT_CPU) {
+    if (dt_array_numel(x) != 1 || (dt_array_device(x).type != DT_CPU && !py_as_torch)) {
         return 0;
     }
     n->cut = n->cut || (dt_wants_grad(x) && !dt_grad_off);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -102,10 +103,13 @@ class Function:
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError(
+        text = (
             f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you "
             f"should invoke them on the class itself: {type(self).__name__}.apply(...)"
         )
+        if not _C._as_torch():
+            raise TypeError(text)
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
