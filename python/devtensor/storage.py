@@ -98,7 +98,9 @@ class _Storage:
 
     def __repr__(self) -> str:
         lines = [f" {number}" for number in self.tolist()]
-        return "\n".join([*lines, f"[{type(self).__name__}({self._facts()}) of size {self.size()}]"])
+        package = "torch" if _C._as_torch() else "devtensor"
+        facts = f"[{package}.storage.{type(self).__name__}({self._facts()}) of size {self.size()}]"
+        return "\n".join([*lines, facts])
 
     def _facts(self) -> str:
         return f"device={self.device}"

@@ -6,7 +6,8 @@
 
 /* NumPy's spellings. */
 static const char *const aliases[][2] = {
-    {"axis", "dim"}, {"keepdims", "keepdim"}, {"shape", "size"}, {"split_size", "split_size_or_sections"}};
+    {"axis", "dim"},   {"keepdims", "keepdim"}, {"shape", "size"}, {"split_size", "split_size_or_sections"},
+    {"axis0", "dim0"}, {"axis1", "dim1"},       {"axis2", "dim2"}};
 
 static int
 find_name(const py_spec *spec, const char *name)
