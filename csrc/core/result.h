@@ -52,12 +52,17 @@ dt_result_made(dt_status rc, dt_array *out)
 
 /* The same, of an op of which a device may have no way of its own: made is false then. */
 static inline dt_status
+dt_made_here(dt_status rc, bool made, const char *op, dt_error *err)
+{
+    return DT_UNLIKELY(rc == DT_OK && !made)
+               ? dt_fail(err, DT_ENOTIMPL, "not-implemented", op, "%s has no kernel for this device", op)
+               : rc;
+}
+
+static inline dt_status
 dt_result_made_here(dt_status rc, bool made, const char *op, dt_array *out, dt_error *err)
 {
-    if (DT_UNLIKELY(rc == DT_OK && !made)) {
-        rc = dt_fail(err, DT_ENOTIMPL, "not-implemented", op, "%s has no kernel for this device", op);
-    }
-    return dt_result_made(rc, out);
+    return dt_result_made(dt_made_here(rc, made, op, err), out);
 }
 
 static inline dt_status

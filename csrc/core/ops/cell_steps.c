@@ -45,14 +45,6 @@ from_the_end(const dt_array *x, int d)
     return other;
 }
 
-static dt_status
-cell_made(dt_status rc, bool made, dt_cell cell, dt_error *err)
-{
-    return rc == DT_OK && !made ? dt_fail(err, DT_ENOTIMPL, "not-implemented", dt_cell_names[cell],
-                                          "%s has no kernel for this device", dt_cell_names[cell])
-                                : rc;
-}
-
 /* ---------------------------------------------------------------- the operands */
 
 /* c: NULL of a GRU. */
@@ -149,7 +141,7 @@ run_steps(const dt_array *product, const dt_array *weight, const dt_array *bias,
         } else if (rc == DT_OK) {
             rc = dt_call_cell(cell, &own, &x, &c, cell == DT_CELL_LSTM ? &pair : &first, &made, err);
         }
-        rc = cell_made(rc, made, cell, err);
+        rc = dt_made_here(rc, made, dt_cell_names[cell], err);
         h = first;
         c = cell == DT_CELL_GRU ? first : t + 1 < steps ? entry(out, t + 1) : *last;
     }
@@ -218,7 +210,7 @@ run_kept(const dt_array *product, const dt_array *weight, const dt_array *bias, 
         bool stepped = true;
         rc = dt_call_matmul(&h, &factor, bias, &plain, &mine, err);
         rc = rc == DT_OK ? dt_call_cell(cell, &mine, &x, &state, &next, &stepped, err) : rc;
-        rc = cell_made(rc, stepped, cell, err);
+        rc = dt_made_here(rc, stepped, dt_cell_names[cell], err);
     }
     return rc;
 }
@@ -291,7 +283,7 @@ run_grad(const dt_array *own, const dt_array *product, const dt_array *weight, c
         bool stepped = true;
         rc = dt_call_binary(DT_BINARY_add, &none, &dh, &g, &dh, err);
         rc = rc == DT_OK ? dt_call_cell_grad(cell, &mine, &x, &before, begin, &all, &stepped, err) : rc;
-        rc = cell_made(rc, stepped, cell, err);
+        rc = dt_made_here(rc, stepped, dt_cell_names[cell], err);
         rc = rc == DT_OK ? take_step(&all, given, lstm ? 2 : 3, err) : rc;
         rc = rc == DT_OK ? dt_call_matmul(&of_own, weight, NULL, lstm ? &plain : &added, &dh, err) : rc;
     }
