@@ -268,8 +268,6 @@
 #define PY_SPEC_detach {"detach", 1, 1, -1, {"input"}, __func__}
 #define PY_TEXT_detach "input"
 #define PY_SELF_detach "$self"
-#define PY_SPEC__variable {"_variable", 1, 1, -1, {"input"}, __func__}
-#define PY_TEXT__variable "input"
 #define PY_SPEC__loaded {"_loaded", 1, 1, -1, {"input"}, __func__}
 #define PY_TEXT__loaded "input"
 #define PY_SPEC__become {"_become", 3, 3, -1, {"op", "input", "view"}, __func__}

@@ -97,10 +97,10 @@ class _Storage:
         return self
 
     def __repr__(self) -> str:
+        if not _C._as_torch():
+            return f"<{type(self).__name__} of {self.size()} elements, {self.nbytes()} bytes on {self.device}>"
         lines = [f" {number}" for number in self.tolist()]
-        package = "torch" if _C._as_torch() else "devtensor"
-        facts = f"[{package}.storage.{type(self).__name__}({self._facts()}) of size {self.size()}]"
-        return "\n".join([*lines, facts])
+        return "\n".join([*lines, f"[torch.storage.{type(self).__name__}({self._facts()}) of size {self.size()}]"])
 
     def _facts(self) -> str:
         return f"device={self.device}"

@@ -5,9 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef OF_DOUBLE
+#define REAL double
+#define DT_ONLY_float64
+#define KERNEL(name) name "_float64"
+#else
+#define REAL float
+#define DT_ONLY_float32
+#define KERNEL(name) name "_float32"
+#endif
 #define DT_EMULATED
 #define DT_ONLY
-#define DT_ONLY_float32
 #include "../../csrc/kernels/layers/cell.cu"
 
 #include "emulate.h"
@@ -21,8 +29,18 @@ typedef struct {
 
 static const layer LAYERS[] = {{LSTM, 5, 7, 8, 4, 0},  {LSTM, 4, 3, 12, 2, 1}, {LSTM, 6, 1, 20, 1, 0},
                                {GRU, 5, 7, 8, 4, 1},   {GRU, 4, 3, 12, 2, 0},  {GRU, 6, 1, 20, 1, 1},
-                               {LSTM, 4, 5, 64, 4, 0}, {GRU, 4, 5, 64, 4, 0},  {LSTM, 2, 2, 320, 2, 0}};
+                               {LSTM, 4, 5, 64, 4, 0}, {GRU, 4, 5, 64, 4, 0},  {LSTM, 2, 2, 144, 2, 0}};
 enum { NLAYERS = sizeof(LAYERS) / sizeof(*LAYERS) };
+
+static REAL *
+reals(int64_t n)
+{
+    REAL *x = aligned_alloc(64, ((size_t)n * sizeof(REAL) + 63) / 64 * 64);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (float)number();
+    }
+    return x;
+}
 
 static double
 sigmoid(double x)
@@ -32,16 +50,16 @@ sigmoid(double x)
 
 /* What stands where: those of the product and of the weight as PyTorch has it. */
 typedef struct {
-    float *product, *weight, *turned, *bias, *h, *c;
+    REAL *product, *weight, *turned, *bias, *h, *c;
 } operands;
 
 static operands
 make(const layer *l)
 {
     const int wide = GATES[l->cell] * l->size;
-    operands o = {numbers((int64_t)l->steps * l->n * wide, 0), numbers((int64_t)wide * l->size, 0),
-                  numbers((int64_t)wide * l->size, 0),         numbers(wide, 0),
-                  numbers((int64_t)l->n * l->size, 0),         numbers((int64_t)l->n * l->size, 0)};
+    operands o = {reals((int64_t)l->steps * l->n * wide), reals((int64_t)wide * l->size),
+                  reals((int64_t)wide * l->size),         reals(wide),
+                  reals((int64_t)l->n * l->size),         reals((int64_t)l->n * l->size)};
     for (int k = 0; k < wide * l->size; k++) {
         o.weight[k] *= 0.3f;
     }
@@ -65,7 +83,7 @@ clear(operands *o)
 }
 
 /* The product with the input of step t of row r. */
-static const float *
+static const REAL *
 given(const layer *l, const operands *o, int t, int r)
 {
     const int at = l->reverse ? l->steps - 1 - t : t;
@@ -82,7 +100,7 @@ take_row(const layer *l, const operands *o, int r, double *own, double *h, doubl
         c[j] = o->c[r * size + j];
     }
     for (int t = 0; t < l->steps; t++, own += wide, h += size, c += size) {
-        const float *x = given(l, o, t, r);
+        const REAL *x = given(l, o, t, r);
         for (int g = 0; g < wide; g++) {
             own[g] = o->bias[g];
             for (int k = 0; k < size; k++) {
@@ -105,7 +123,7 @@ take_row(const layer *l, const operands *o, int r, double *own, double *h, doubl
 
 /* The loss of which gradients are taken: the sum of h * its weights over all steps, and of the last c. */
 static double
-loss_of_row(const layer *l, const operands *o, int r, const float *grad, const float *last)
+loss_of_row(const layer *l, const operands *o, int r, const REAL *grad, const REAL *last)
 {
     const int size = l->size, wide = GATES[l->cell] * size;
     double *own = malloc(sizeof(double) * (size_t)(l->steps * wide));
@@ -132,14 +150,21 @@ is_near(double got, double want)
     return fabs(got - want) <= 1e-4 * (1 + fabs(want));
 }
 
+/* float64 has room for half as many. */
+static int
+rows_of(const layer *l)
+{
+    return sizeof(REAL) == 8 && l->rows > 2 ? 2 : l->rows;
+}
+
 /* All outputs of the steps in one block of memory: own, h and c of each. */
-static float *
+static REAL *
 run_steps(const layer *l, const operands *o)
 {
     const int size = l->size, wide = GATES[l->cell] * size, lstm = l->cell == LSTM;
     const int64_t states = (int64_t)l->n * size, products = (int64_t)l->steps * l->n * wide;
     const int64_t all = products + 2 * l->steps * states;
-    float *out = calloc((size_t)all, 4);
+    REAL *out = calloc((size_t)all, sizeof(REAL));
     const int64_t step = (int64_t)l->n * wide;
     k_cell_steps_args a = {.product = operand(o->product),
                            .weight = operand(o->turned),
@@ -161,19 +186,19 @@ run_steps(const layer *l, const operands *o)
                            .state_row = size,
                            .cells_step = states,
                            .out_step = states,
-                           .rows = l->rows};
-    run_all(lstm ? "k_lstm_steps_float32" : "k_gru_steps_float32", &a, out, (size_t)all * 4, "steps");
+                           .rows = rows_of(l)};
+    run_all(lstm ? KERNEL("k_lstm_steps") : KERNEL("k_gru_steps"), &a, out, (size_t)all * sizeof(REAL), "steps");
     return out;
 }
 
 static void
-test_steps(const layer *l, const operands *o, const float *out)
+test_steps(const layer *l, const operands *o, const REAL *out)
 {
     const int size = l->size, wide = GATES[l->cell] * size;
     double *own = malloc(sizeof(double) * (size_t)(l->steps * wide));
     double *h = malloc(sizeof(double) * (size_t)((l->steps + 1) * size));
     double *c = malloc(sizeof(double) * (size_t)((l->steps + 1) * size));
-    const float *hs = out + (int64_t)l->steps * l->n * wide, *cs = hs + (int64_t)l->steps * l->n * size;
+    const REAL *hs = out + (int64_t)l->steps * l->n * wide, *cs = hs + (int64_t)l->steps * l->n * size;
     int right = 1;
     for (int r = 0; r < l->n; r++) {
         take_row(l, o, r, own, h, c);
@@ -196,18 +221,18 @@ test_steps(const layer *l, const operands *o, const float *out)
 
 /* A few gradients against differences of the loss in double. */
 static void
-test_gradients(const layer *l, const operands *o, const float *out)
+test_gradients(const layer *l, const operands *o, const REAL *out)
 {
     const int size = l->size, wide = GATES[l->cell] * size, lstm = l->cell == LSTM;
     const int64_t states = (int64_t)l->n * size, step = (int64_t)l->n * wide, products = l->steps * step;
     const int64_t all = (lstm ? 1 : 2) * products + 2 * states;
-    float *grad = numbers(l->steps * states, 0), *last = numbers(states, 0), *found = calloc((size_t)all, 4);
-    float *begin = found + all - 2 * states, *before = malloc((size_t)(l->steps * states) * 4);
-    const float *kept = out + products + (lstm ? l->steps * states : 0); /* the c of each step, or h */
-    memcpy(before, lstm ? o->c : o->h, (size_t)states * 4);
-    memcpy(before + states, kept, (size_t)((l->steps - 1) * states) * 4);
+    REAL *grad = reals(l->steps * states), *last = reals(states), *found = calloc((size_t)all, sizeof(REAL));
+    REAL *begin = found + all - 2 * states, *before = malloc((size_t)(l->steps * states) * sizeof(REAL));
+    const REAL *kept = out + products + (lstm ? l->steps * states : 0); /* the c of each step, or h */
+    memcpy(before, lstm ? o->c : o->h, (size_t)states * sizeof(REAL));
+    memcpy(before + states, kept, (size_t)((l->steps - 1) * states) * sizeof(REAL));
     if (lstm) {
-        memcpy(begin + states, last, (size_t)states * 4);
+        memcpy(begin + states, last, (size_t)states * sizeof(REAL));
     }
     k_cell_steps_grad_args a = {.own = operand(out),
                                 .product = operand(o->product),
@@ -227,12 +252,13 @@ test_gradients(const layer *l, const operands *o, const float *out)
                                 .gates_step = l->reverse ? -step : step,
                                 .gates_next = lstm ? 0 : products,
                                 .begin_next = lstm ? states : 0,
-                                .rows = l->rows};
-    run_all(lstm ? "k_lstm_steps_grad_float32" : "k_gru_steps_grad_float32", &a, found, (size_t)all * 4, "gradients");
-    const float *of_product = found + (lstm ? 0 : products);
+                                .rows = rows_of(l)};
+    run_all(lstm ? KERNEL("k_lstm_steps_grad") : KERNEL("k_gru_steps_grad"), &a, found, (size_t)all * sizeof(REAL),
+            "gradients");
+    const REAL *of_product = found + (lstm ? 0 : products);
     struct {
-        float *x;
-        const float *gradient;
+        REAL *x;
+        const REAL *gradient;
         int64_t count, row; /* of numbers, and of those of a row */
     } given[] = {
         {o->product, of_product, products, wide}, {o->h, begin, states, size}, {o->c, begin + states, states, size}};
@@ -240,7 +266,7 @@ test_gradients(const layer *l, const operands *o, const float *out)
     for (int k = 0; k < (lstm ? 3 : 2); k++) {
         for (int64_t i = 0; i < given[k].count; i += given[k].count / 40 + 1) {
             const int r = (int)(i / given[k].row % l->n);
-            const float x = given[k].x[i], up = x + 1.0f / 1024, down = x - 1.0f / 1024;
+            const REAL x = given[k].x[i], up = x + (REAL)1 / 1024, down = x - (REAL)1 / 1024;
             given[k].x[i] = up;
             const double above = loss_of_row(l, o, r, grad, last);
             given[k].x[i] = down;
@@ -250,6 +276,12 @@ test_gradients(const layer *l, const operands *o, const float *out)
         }
     }
     check(right, "values of gradients");
+    /* the first two gates of a GRU have the same gradient in both products */
+    right = 1;
+    for (int64_t i = 0; i < products; i++) {
+        right = right && (lstm || i % wide >= 2 * size || found[i] == of_product[i]);
+    }
+    check(right, "gradients in common");
     /* of the product with h: what a step gave its weight's bias, all of them together */
     double sum = 0, slope = 0;
     for (int64_t i = 0; i < products; i += wide) {
@@ -274,7 +306,7 @@ main(void)
     emulation_open();
     for (int i = 0; i < NLAYERS; i++) {
         operands o = make(&LAYERS[i]);
-        float *out = run_steps(&LAYERS[i], &o);
+        REAL *out = run_steps(&LAYERS[i], &o);
         test_steps(&LAYERS[i], &o, out);
         test_gradients(&LAYERS[i], &o, out);
         free(out);

@@ -42,9 +42,3 @@ def test_copies_and_comparisons(device: str) -> None:
     copy[0] = 9
     assert x.tolist() == [0, 1, 2, 3] and copy.cpu().tolist() == [9, 1, 2, 3] and str(copy.cpu().device) == "cpu"
     assert x.untyped_storage().untyped() == x.untyped_storage()
-
-
-def test_what_a_storage_prints(device: str) -> None:
-    x = dt.tensor([[1.0, 2.5]], device=device)
-    assert repr(x.storage()) == f" 1.0\n 2.5\n[devtensor.storage.TypedStorage(dtype=devtensor.float32, device={device}) of size 2]"
-    assert repr(x.bool().untyped_storage()) == f" 1\n 1\n[devtensor.storage.UntypedStorage(device={device}) of size 2]"

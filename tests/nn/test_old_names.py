@@ -60,26 +60,35 @@ def test_variable() -> None:
         assert dt.autograd.Variable(x, volatile=True) is not None
 
 
-def test_writes_to_views_of_a_variable(device: str) -> None:
-    """Are on record, and do not reach the array that it was made of."""
-    source, weight = dt.zeros(3, 2, device=device), dt.ones(3, 2, device=device, requires_grad=True)
-    x = dt.autograd.Variable(source)
-    for i in range(3):
-        x[i] = weight[i] * 2
-    turned = x.t()
-    turned[1, 2:] = 0.0
-    (turned * dt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=device)).sum().backward()
-    assert weight.grad.tolist() == [[2, 8], [4, 10], [6, 0]]
-    assert x.requires_grad and not source.requires_grad and source.tolist() == [[2, 2], [2, 2], [2, 0]]
+def test_writes_to_views_of_what_nobody_else_sees(device: str) -> None:
+    """Are on record for a Variable, and for the result of detach(), of an array that is gone."""
+    weight = dt.ones(3, 2, device=device, requires_grad=True)
+    for make in (dt.autograd.Variable, dt.DeviceArray.detach):
+        for tracked in (False, True):
+            x = make(weight * 0 if tracked else dt.zeros(3, 2, device=device))
+            assert not x.requires_grad and x.is_leaf
+            for i in range(3):
+                x[i] = weight[i] * 2
+            turned = x.t()
+            turned[1, 2:] = 0.0
+            turned[0, :1] *= 5
+            weight.grad = None
+            (turned * dt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=device)).sum().backward()
+            assert weight.grad is not None and weight.grad.tolist() == [[10, 8], [4, 10], [6, 0]]
 
 
-def test_a_variable_of_shared_memory_stays_apart(device: str) -> None:
-    """Where others see the memory, they may be on record: the variable is detached."""
+def test_what_others_see_stays_apart(device: str) -> None:
     source, weight = dt.zeros(3, device=device), dt.ones((), device=device, requires_grad=True)
-    view = source[1:]
     x = dt.autograd.Variable(source)
+    part = x[:2]
+    with pytest.raises(dt.GradientError):
+        part[0] = weight
+    view = source[1:]
     view[0] = weight
     assert source.requires_grad and not x.requires_grad and x.tolist() == [0, 1, 0]
+    del source, view, part
+    x[:2].mul_(weight)
+    assert x.requires_grad
     found = weight * dt.ones(2, device=device)
     assert not dt.autograd.Variable(found).requires_grad and dt.autograd.Variable(found).is_leaf
 

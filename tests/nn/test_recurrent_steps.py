@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ CASES = [  # steps, rows, numbers of a state
     (6, 3, 12),
     (4, 1, 20),
     (7, 5, 6),  # no vectors of four
-    (5, 40, 16),  # rows of several blocks
-    (4, 2, 200),  # a weight of more than half a megabyte: step by step on a GPU
+    (5, 40, 16),  # rows of several blocks, and of several threads
+    (4, 18, 6),
+    (4, 2, 324),  # a weight of more than half a megabyte: step by step on a GPU
 ]
 KINDS = {"LSTM": (4, 2), "GRU": (3, 1)}  # gates and states
 
@@ -108,6 +110,55 @@ def test_second_gradients(kind: str, options: dict[str, Any], device: str) -> No
 
     assert dt.autograd.gradcheck(outputs, (x, weight))
     assert dt.autograd.gradgradcheck(outputs, (x, weight))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_that_have_some_themselves_are_the_same(kind: str, device: str) -> None:
+    """Also where an operand comes from another one, and of a weight with a hook or that was frozen since."""
+    module = getattr(nn, kind)(4, 4, dtype=dt.float64).to(device)
+    x, calls = dt.randn(3, 2, 4, dtype=dt.float64, device=device), []
+
+    def carried() -> dt.DeviceArray:
+        state = None
+        for _ in range(3):
+            outputs, state = module(x, state)
+        return outputs.square().sum()
+
+    def tied() -> dt.DeviceArray:
+        module.weight_ih_l0 = module.weight_hh_l0
+        return module(x)[0].square().sum()
+
+    def shared_state() -> dt.DeviceArray:
+        h = x[:1] * module.bias_hh_l0[:4]
+        return module(x, (h, h) if kind == "LSTM" else h)[0].square().sum()
+
+    def check(loss: Callable[[], dt.DeviceArray]) -> None:
+        found = [dt.autograd.grad(loss(), list(module.parameters()), create_graph=create) for create in (False, True)]
+        for a, b in zip(*found, strict=True):
+            dt.testing.assert_close(a, b)
+
+    check(carried)
+    check(shared_state)
+    check(tied)
+    module.weight_hh_l0.register_hook(lambda gradient: calls.append(1) or gradient * 2)
+    check(carried)
+    assert len(calls) == 2
+    module.zero_grad()
+    outputs, _ = module(x)
+    module.weight_hh_l0.requires_grad_(False)
+    outputs.sum().backward(create_graph=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_calls_one_after_another_have_gradients_that_have_some(kind: str) -> None:
+    """In time that grows with their number, not twofold with each."""
+    module, state = getattr(nn, kind)(3, 4), None
+    x, steps = dt.randn(1, 2, 3), []
+    module.weight_hh_l0.register_hook(lambda gradient: steps.append(1))
+    for _ in range(40):
+        outputs, state = module(x, state)
+    outputs.sum().backward(create_graph=True)
+    assert len(steps) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -179,7 +179,11 @@ torch.manual_seed(0)
 layer = torch.nn.LazyLinear(4)
 assert torch.rand(1) == first and layer(torch.ones(1, 3)).shape == (1, 4) and layer.bias.abs().sum() > 0
 assert torch.cuda._initialized is True and torch.randint(high=5, size=(2,)).shape == (2,)
-from torch._C import Size, Value
+from torch._C import NoneType, Size, Value
+assert torch._C.Value is Value and torch._C.Size is torch.Size
+memory = torch.tensor([[1.0, 2.5]]).storage()
+assert str(memory) == " 1.0\\n 2.5\\n[torch.storage.TypedStorage(dtype=torch.float32, device=cpu) of size 2]"
+assert str(memory.untyped()).endswith("[torch.storage.UntypedStorage(device=cpu) of size 8]")
 class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x): return x * 2
@@ -191,6 +195,7 @@ assert x.grad.tolist() == [2, 2]
 three = torch.tensor(3, device="cuda")
 assert torch.LongTensor([[three]]).tolist() == [[3]] and torch.tensor([three, three]).device.type == "cpu"
 assert torch.einsum("i,j->ij", torch.arange(3), torch.ones(2)).dtype is torch.float32
+assert torch.einsum(",i->i", torch.tensor(2.0).double(), torch.ones(2)).dtype is torch.float64
 assert torch.einsum("ij,ij->ij", torch.ones(2, 2), torch.ones(2, 2).double()).dtype is torch.float64
 try:
     torch.einsum("ij,jk->ik", torch.ones(2, 2), torch.ones(2, 2).double())

@@ -6,11 +6,18 @@
 
 _Thread_local uint8_t dt_grad_off __attribute__((tls_model("initial-exec")));
 
+/* What nodes keep does not count. */
+static uint32_t
+holders_of(const dt_array *x)
+{
+    const uint64_t refs = atomic_load_explicit(&x->storage->refs, memory_order_relaxed);
+    return (uint32_t)refs - (uint32_t)(refs >> 32);
+}
+
 bool
 dt_is_shared(const dt_array *x)
 {
-    const uint64_t refs = atomic_load_explicit(&x->storage->refs, memory_order_relaxed);
-    return (uint32_t)refs - (uint32_t)(refs >> 32) > 1; /* what nodes keep does not count */
+    return holders_of(x) > 1;
 }
 
 static bool
@@ -195,6 +202,20 @@ make_node(const dt_recording *r, dt_node *const *nodes, const void *params, size
     return dt_node_new(&plan, node, err);
 }
 
+/* Whose memory nobody but its new view sees lies apart from nothing any more. */
+static void
+end_apart(const dt_recording *r, const dt_array *out)
+{
+    dt_node *node = is_view(r, out) ? r->inputs[0]->node : NULL;
+    if (node != NULL && (node->flags & (DT_NODE_APART | DT_NODE_QUIET | DT_NODE_CUT)) == DT_NODE_APART &&
+        node->source == NULL && holders_of(out) == 2) {
+        if (dt_has_history(out)) {
+            dt_history_end(out->storage);
+        }
+        node->flags &= (uint16_t)~(DT_NODE_APART | DT_NODE_SEEN);
+    }
+}
+
 /* What lies apart from other arrays of its memory stays so: a view of it, and what is written to it. */
 static void
 keep_apart(const dt_recording *r, dt_node *node, const dt_array *out)
@@ -292,6 +313,9 @@ dt_status
 dt_record_close(dt_recording *r, dt_status rc, const void *params, size_t nbytes, dt_array *out, dt_error *err)
 {
     dt_grad_off = r->was_off;
+    if (rc == DT_OK) {
+        end_apart(r, out);
+    }
     const unsigned flags = rc == DT_OK && !r->wanted ? cut_by(r, out) : 0;
     const bool has_leaf = rc == DT_OK && !r->wanted && (flags != 0 || is_later(r, out));
     if (rc == DT_OK && (r->wanted || has_leaf)) {

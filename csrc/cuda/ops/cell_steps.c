@@ -7,19 +7,16 @@
 #define FEW_STEPS 4                     /* are not worth the copy of the weight */
 #define ROUNDS 2                        /* of blocks over the device */
 
+/* So small a weight has states of 4 rows that fit a block, 2 of float64. */
+_Static_assert((K_STEPS_STATES / 16) * (K_STEPS_STATES / 16) * 3 * 2 >= WEIGHT_BYTES, "states of a block");
+
 /* Rows of a block; 0: all steps of some rows are not worth a launch. */
 static int
 rows_of_block(const cuda_device *d, const dt_array *weight, int64_t steps, int64_t n)
 {
-    const dt_dtype dtype = (dt_dtype)weight->dtype;
-    const int64_t itemsize = (int64_t)dt_itemsize(dtype), computed = dtype == DT_FLOAT64 ? 8 : 4;
-    const int64_t gates = weight->shape[0], size = weight->shape[1];
-    int rows = n >= 4 && computed == 4 ? 4 : n >= 2 ? 2 : 1;
-    while (rows > 1 && rows * size * computed > K_STEPS_STATES) {
-        rows /= 2;
-    }
-    const bool fits = size % K_STEPS_WIDTH == 0 && size * computed <= K_STEPS_STATES;
-    return fits && steps >= FEW_STEPS && gates * size * itemsize <= WEIGHT_BYTES &&
+    const int64_t nbytes = dt_array_numel(weight) * (int64_t)dt_itemsize((dt_dtype)weight->dtype);
+    const int rows = n >= 4 && weight->dtype != DT_FLOAT64 ? 4 : n >= 2 ? 2 : 1;
+    return weight->shape[1] % K_STEPS_WIDTH == 0 && steps >= FEW_STEPS && nbytes <= WEIGHT_BYTES &&
                    n <= (int64_t)ROUNDS * d->multiprocessors * rows
                ? rows
                : 0;
@@ -44,17 +41,6 @@ steps_operand(const dt_array *x, int d, int64_t *first)
     return cuda_operand(&whole);
 }
 
-static dt_array
-turned(const dt_array *weight)
-{
-    dt_array other = *weight;
-    for (int d = 0; d < 2; d++) {
-        other.shape[d] = weight->shape[1 - d];
-        other.strides[d] = weight->strides[1 - d];
-    }
-    return other;
-}
-
 /* Whether vectors of K_STEPS_WIDTH numbers begin where they may. */
 static bool
 is_aligned(const dt_array *weight)
@@ -67,7 +53,7 @@ static dt_status
 run_steps(cuda_device *d, const dt_array *product, const dt_array *weight, const dt_array *bias, bool lstm,
           k_cell_steps_args *args, bool *made, dt_error *err)
 {
-    const dt_array factor = turned(weight);
+    const dt_array factor = cuda_transposed(weight);
     const dt_array *rows;
     cuda_temporary copy = CUDA_TEMPORARY_EMPTY;
     args->product = steps_operand(product, 0, &args->product_first);

@@ -4,7 +4,7 @@
 #include "../as_torch.h"
 #include "../subclass.h"
 
-/* NumPy's spellings. */
+/* NumPy's spellings, and those of swapaxes. */
 static const char *const aliases[][2] = {
     {"axis", "dim"},   {"keepdims", "keepdim"}, {"shape", "size"}, {"split_size", "split_size_or_sections"},
     {"axis0", "dim0"}, {"axis1", "dim1"},       {"axis2", "dim2"}};

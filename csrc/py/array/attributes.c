@@ -183,25 +183,6 @@ py_detach(PY_PARAMS)
     return py_arg_array(&a, 0) == NULL ? NULL : py_array_handle(a.v[0], "detach");
 }
 
-/* detach() for what only one array holds, and no gradient has reached: the result is then the one whose writes views of it
- * see on record, and that array stays apart from them. */
-static PyObject *
-py__variable(PY_PARAMS)
-{
-    PY_PARSE(_variable)
-    if (py_arg_array(&a, 0) == NULL) {
-        return NULL;
-    }
-    dt_array *x = py_array_of(a.v[0]);
-    const bool alone = !dt_is_tracked(x) && !dt_is_shared(x);
-    PyObject *result = py_array_handle(a.v[0], "Variable");
-    if (result != NULL && alone) {
-        x->node = py_array_of(result)->node;
-        py_array_of(result)->node = NULL;
-    }
-    return result;
-}
-
 static PyObject *
 py__loaded(PY_PARAMS)
 {
@@ -222,7 +203,6 @@ py__loaded(PY_PARAMS)
 PyMethodDef py_attributes_functions[] = {
     PY_OP(numel, NUMEL_DOC),
     PY_OP(detach, DETACH_DOC),
-    PY_HIDDEN(_variable, "The same memory without history, whose writes and views are on record."),
     PY_HIDDEN(_loaded, "The same array, made by load."),
     PY_END,
 };

@@ -77,7 +77,7 @@ _MODULES = {
     "torch.distributions.utils": "distributions.utils",
     "torch.distributions.von_mises": "distributions.von_mises",
     "torch.distributions.weibull": "distributions.extremes",
-    "torch._C": "_as_torch.compiled",
+    "torch._C": "_C",
     "torch._utils": "_as_torch.utils",
     "torch.functional": "_as_torch.functional",
     "torch.storage": "storage",

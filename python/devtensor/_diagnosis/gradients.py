@@ -189,12 +189,16 @@ def _is_place(node: ast.expr) -> bool:
 # ---------------------------------------------------------------- changed after it was kept
 
 
+def _op_name(node: Any, op: str) -> str:
+    """A function by the name of its class."""
+    return str(node.name()).removesuffix("Backward") if op == "function" else op
+
+
 def _modified(failure: Failure) -> Account | None:
     if type(failure.about) is not _C.Node:
         return None
     op, _, _, saved, _, _, kept = failure.about._facts
-    if op == "function":
-        op = failure.about.name().removesuffix("Backward")
+    op = _op_name(failure.about, op)
     operand, shape, dtype, device, _, write = next(one for one in kept if one[4])
     saved_line, write_line = line_of(saved), line_of(write)
     name = _parameter(failure) or _kept_name(failure, saved_line, operand)
@@ -289,6 +293,7 @@ def _freed(failure: Failure) -> Account | None:
     if type(failure.about) is not _C.Node:
         return None
     op, _, _, made, freed, freed_at, _ = failure.about._facts
+    op = _op_name(failure.about, op)
     found = Account()
     first, now, made_line = line_of(freed), _now(failure), line_of(made)
     edge = _edge(failure, freed_at)

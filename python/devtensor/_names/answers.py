@@ -179,4 +179,5 @@ PRIVATE: dict[str, Any] = {
     "_nn": types.SimpleNamespace(_parse_to=_parse_to),
     "_get_tracing_state": nothing,
     "_log_api_usage_once": nothing,  # they count their users
+    **{name: type(name, (), {}) for name in ("Graph", "NoneType", "Value")},  # of graphs, in annotations
 }

@@ -121,7 +121,7 @@ class _AnyArray(type):
         if volatile:
             text = "volatile was removed and now has no effect. Use `with devtensor.no_grad():` instead."
             warnings.warn(text, UserWarning, stacklevel=2)
-        return _C._variable(data).requires_grad_(requires_grad)
+        return data.detach().requires_grad_(requires_grad)
 
 
 if TYPE_CHECKING:

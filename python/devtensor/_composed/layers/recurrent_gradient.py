@@ -64,10 +64,26 @@ def _of_weight(ctx: Any, of_own: DeviceArray, before: DeviceArray) -> DeviceArra
 def _recorded(
     ctx: Any, mode: str, product: DeviceArray, state: State, weights: Weights, gradients: Sequence[DeviceArray]
 ) -> list[DeviceArray | None]:
-    """The same by the steps one after another, which have gradients themselves."""
-    outputs, ends = recurrent.step_by_step(mode, product, None, 0, state, weights, ctx.reverse)
+    """The same by the steps one after another, which have gradients themselves.
+
+    They take aliases of the operands, at which the way back ends: an operand may come from another, as a state that an
+    earlier call with these weights gave.
+    """
+    given = [product, weights.hh, *([weights.bias_hh] if mode == "GRU" else []), *state]
+    wants = [x is not None and wants for x, wants in zip(given, ctx.needs_input_grad, strict=False)]
+    aliases: list[Any] = [None if x is None else _alias(x, wants[k]) for k, x in enumerate(given)]
+    product, hh, *rest = aliases
+    bias = rest.pop(0) if mode == "GRU" else None
+    outputs, ends = recurrent.step_by_step(
+        mode, product, None, 0, tuple(rest), Weights(hh, hh, None, bias), ctx.reverse
+    )
     outputs = outputs.flip(0) if ctx.reverse else outputs
-    operands = (product, weights.hh, *((weights.bias_hh,) if mode == "GRU" else ()), *state)
-    wanted = [x for x, wants in zip(operands, ctx.needs_input_grad, strict=False) if wants and x is not None]
-    found = iter(grad((outputs, *ends[1:]), wanted, gradients, create_graph=True))
-    return [next(found) if wants else None for wants in ctx.needs_input_grad[:-1]]
+    found = iter(
+        grad((outputs, *ends[1:]), [x for k, x in enumerate(aliases) if wants[k]], gradients, create_graph=True)
+    )
+    return [next(found) if wanted else None for wanted in wants]
+
+
+def _alias(x: DeviceArray, wants: bool) -> DeviceArray:
+    """The same values; a leaf where a gradient is wanted of what needs none any more."""
+    return x.detach().requires_grad_() if wants and not x.requires_grad else x.view_as(x)

@@ -9,7 +9,7 @@ from devtensor import _C
 from devtensor._C import DeviceArray
 from devtensor._composed.arguments import misshapen, need_entries
 from devtensor._dtypes.autocast import SOME, autocasts
-from devtensor._dtypes.rules import common_dtype
+from devtensor._dtypes.rules import promote_types
 
 # A dimension has a label: a letter, or one of these for those of an ellipsis, counted from the right.
 _ELLIPSIS = "01234567"
@@ -35,7 +35,8 @@ def einsum(*args: Any) -> DeviceArray:
     equation, operands = _arguments(args)
     names, arrays = need_entries("einsum", "operands", operands)
     if _C._as_torch() and not _multiplies(*args):  # PyTorch multiplies element by element then, which promotes
-        arrays = tuple(x.to(common_dtype(*arrays)) for x in arrays)
+        dtype = functools.reduce(promote_types, [x.dtype for x in arrays])
+        arrays = tuple(x.to(dtype) for x in arrays)
     names, shown = names[:8], arrays[:8]
     if len(arrays) > 1:
         _C._check("einsum", names, shown)
