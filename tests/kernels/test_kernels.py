@@ -47,7 +47,17 @@ def values(
 def test_blocks_of_many_threads(name: str, least: int, tmp_path: Path) -> None:
     name, *options = name.split()
     program = tmp_path / name
-    command = ["cc", *options, "-std=gnu11", "-O1", "-ffp-contract=off", "-o", program, ROOT / f"tests/c/{name}.c", "-lm"]
+    command = [
+        "cc",
+        *options,
+        "-std=gnu11",
+        "-O1",
+        "-ffp-contract=off",
+        "-o",
+        program,
+        ROOT / f"tests/c/{name}.c",
+        "-lm",
+    ]
     subprocess.run(command, check=True)
     run = subprocess.run([program], capture_output=True, text=True, timeout=300)
     found = re.fullmatch(r"(\d+) passed, (\d+) failed", run.stdout.strip().splitlines()[-1])

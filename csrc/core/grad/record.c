@@ -212,7 +212,7 @@ end_apart(const dt_recording *r, const dt_array *out)
         if (dt_has_history(out)) {
             dt_history_end(out->storage);
         }
-        node->flags &= (uint16_t)~(DT_NODE_APART | DT_NODE_SEEN);
+        node->flags &= (uint16_t) ~(DT_NODE_APART | DT_NODE_SEEN);
     }
 }
 

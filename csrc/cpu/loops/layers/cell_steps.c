@@ -135,7 +135,7 @@ cpu_cell_steps(const dt_array *product, const dt_array *weight, const dt_array *
     job.h_column = h->strides[1];
     job.state = rows_of(state);
     job.next_h = job.next_state = rows_of(out);
-    if (job.lstm) {
+    if (last != NULL) {
         job.next_state.from += job.next_state.step;
         job.last = rows_of(last);
     }
