@@ -148,7 +148,8 @@ dt.func.grad(loss)(dt.ones(2))
 import devtensor as dt
 
 x = dt.ones(4, requires_grad=True)
-state = (x * 2).detach()
+y = x * 2
+state = y.detach()
 row = state[1:]
 state.mul_(x)  # here
 """,
