@@ -66,6 +66,14 @@ py_wait_for_readers(PyObject *self)
 
 /* ---------------------------------------------------------------- the node of the array as it will be */
 
+/* Of what is or was detached, or a leaf without a gradient: nothing that a shape stands for. */
+static bool
+is_replaceable(const dt_node *node)
+{
+    const bool plain = (node->flags & DT_NODE_LEAF) && node->owner == NULL;
+    return (plain || (node->flags & DT_NODE_APART)) && !(node->flags & DT_NODE_WANTS);
+}
+
 /* The leaf goes on as one for x, with its gradient and hooks. A result keeps its node, and so its shape; what is only
  * detached gets another. */
 static int
@@ -75,7 +83,7 @@ change_node(PyObject *self, const dt_array *x)
     if (node == NULL) {
         return 0;
     }
-    if (node->ndim != x->ndim && (node->flags & DT_NODE_APART) && !(node->flags & DT_NODE_WANTS)) {
+    if (node->ndim != x->ndim && is_replaceable(node)) {
         dt_node *other;
         dt_error err;
         if (dt_leaf_new(x, false, &other, &err) != DT_OK) {
