@@ -218,7 +218,8 @@ FIXES: list[tuple[str, str, str | None]] = [
     ("a small image elsewhere", "c = nn.Conv2d(1, 8, 3).to(GPU); v = dt.ones(2, 1, 2, 2)\nc(v)  # here", None),
     ("a transposed convolution", "c = nn.ConvTranspose2d(2, 3, 3).to(GPU); v = dt.ones(4, 2, 5, 5)\nc(v)  # here",
      f"v = v{TO}"),
-    ("places that are floats, elsewhere", "i = dt.tensor([0.0, 1.0])\ng[i]  # here", f"i = i{TO}.long()"),
+    ("places that are floats, elsewhere", "i = dt.tensor([0.0, 1.0, 1.0])\ng[i]  # here", f"i = i{TO}.long()"),
+    ("a mask of floats, elsewhere", "i = dt.tensor([0.0, 1.0])\ng[i]  # here", f"i = i{TO}.bool()"),
     ("a mask elsewhere", "i = dt.tensor([True, False])\ng[i]  # here", f"i = i{TO}"),
     ("a mask of columns elsewhere", "i = dt.tensor([True, False, True])\ng[:, i]  # here", f"i = i{TO}"),
     ("a mask that does not fit", "i = dt.tensor([True, False, True])\ng[i]  # here", None),
@@ -277,6 +278,18 @@ def test_fix(text: str, fix: str | None) -> None:
     assert f"Fix: {fix}" in shown
     after = source_files.run(source_files.repaired(text, error), source_files.names() | space)
     assert after is None, (source_files.repaired(text, error), after)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("i = dt.tensor([0.0, 1.0, 0.0])\nx[:, i]  # here", "i = i.bool()"),  # as many as columns: a mask
+        ("i = dt.tensor([2.0, 1.0, 0.0])\nx[:, i]  # here", "i = i.long()"),
+        ("i = dt.ones(2, device=GPU)\ng[i]  # here", None),  # nothing is read from a GPU to tell
+    ],
+)
+def test_floats_that_may_be_a_mask(text: str, fix: str | None) -> None:
+    test_fix(text, fix)
 
 
 @pytest.mark.skipif(REAL, reason="the examples ask for simulated devices")
@@ -392,7 +405,7 @@ def test_share_of_mistakes_with_a_fix() -> None:
 MODULES: list[tuple[str, str, str, str, str]] = [
     ("never moved", "net = Net()\nnet(g)  # here", "weight", "net.layer.weight", f"net{TO}"),
     ("input forgotten", "net = Net().to(GPU)\nnet(x)  # here", "input", "x", f"x = x{TO}"),
-    ("float64 layer", "net = nn.Linear(3, 2).double()\nnet(x)  # here", "weight", "net.weight", "net.float()"),
+    ("float64 layer", "net = nn.Linear(3, 2).double()\nnet(x)  # here", "input", "x", "x = x.double()"),
 ]  # fmt: skip
 
 

@@ -206,10 +206,10 @@ def test_new_results_leave_their_operands(device: str) -> None:
         (lambda x, i: x.scatter_add(0, i, x), dt.ShapeMismatchError, "Expected index to be 2D, but got 1D instead"),
         (lambda x, i: x.scatter_add(0, i[None], x[0]), dt.ShapeMismatchError, "Expected src to be 2D, but got 1D"),
         (lambda x, i: x.scatter_add(0, i.repeat(1, 3), x), dt.ShapeMismatchError,
-         "Expected index to have shape (-1, 2), but got (1, 6) instead (scatter_add: input (3, 2), index (1, 6), "
+         "Expected index to have shape (*, 2), but got (1, 6) instead (scatter_add: input (3, 2), index (1, 6), "
          "src (3, 2))"),
         (lambda x, i: x.scatter_add(0, i[:, None].repeat(2, 2), x), dt.ShapeMismatchError,
-         "Expected src to have shape (4, -1), but got (3, 2) instead (scatter_add: input (3, 2), index (4, 2), "
+         "Expected src to have shape (4, *), but got (3, 2) instead (scatter_add: input (3, 2), index (4, 2), "
          "src (3, 2))"),
         (lambda x, i: x[0].scatter_add(0, i, x[0, 0]), dt.ShapeMismatchError,
          "Expected src to have shape (2,), but got () instead"),

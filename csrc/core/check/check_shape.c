@@ -296,6 +296,18 @@ dt_check_selected(const char *op, const dt_array *x, int64_t dim, int64_t k, int
                               (long long)size);
 }
 
+/* A shape of which any size may be -1: PyTorch writes a star for it. */
+static const char *
+pattern_text(int ndim, const int64_t *shape, char text[DT_SHAPE_TEXT])
+{
+    (void)dt_shape_text(ndim, shape, text);
+    for (char *at = text; (at = strstr(at, "-1")) != NULL;) {
+        *at = '*';
+        memmove(at + 1, at + 2, strlen(at + 2) + 1);
+    }
+    return text;
+}
+
 dt_status
 dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim, const int64_t *shape, dt_error *err)
 {
@@ -308,7 +320,7 @@ dt_check_shape(const char *op, const dt_operand *in, int n, int which, int ndim,
     return same ? DT_OK
                 : dt_sentence_shapes(x->ndim == ndim ? "shape-mismatch" : "rank-mismatch", op, in, n, &in[which], err,
                                      "Expected %s to have shape %s, but got %s instead",
-                                     dt_operand_name(&in[which], name), dt_shape_text(ndim, shape, wanted),
+                                     dt_operand_name(&in[which], name), pattern_text(ndim, shape, wanted),
                                      dt_array_shape_text(x, got));
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from devtensor._diagnosis import arrays, callers, expressions, indices, places, shapes, sources, variables
+from devtensor._diagnosis import arrays, callers, expressions, indices, origins, places, shapes, sources, variables
 from devtensor._diagnosis.facts import Fact, Failure, Fix, is_ndarray
 from devtensor._diagnosis.reads import FORMS, UNARY, Reads
 from devtensor._diagnosis.sources import Site
@@ -25,6 +25,7 @@ _CASTS = {
 }  # fmt: skip
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
 _CATEGORY = {"bool": 0, "uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1}
+_FLOATS = {"float16", "bfloat16", "float32", "float64"}
 _BY_CODE = {
     "read-only": ".clone()", "overlapping-write": ".clone()",
     "view-needs-copy": ".contiguous()", "not-contiguous": ".contiguous()", "grad-not-scalar": ".mean()",
@@ -238,7 +239,13 @@ def _to_one_device(failure: Failure) -> list[Conversion]:
 def _casts(failure: Failure) -> dict[str, str] | None:
     """By operand, the conversions that the call would ask for next; None where those are not sure."""
     op, alike = failure.op, _alike(failure)
-    casts = {fact.name: ".long()" for fact in failure.facts if indices.wants_integers(op, fact)}
+    casts = {}
+    for fact in failure.facts:
+        if indices.wants_integers(op, fact):
+            text = indices.cast(failure, fact)
+            if text is None:
+                return None
+            casts[fact.name] = text
     masks = [fact for fact in failure.facts if fact.name in ("mask", "condition")]
     casts |= {fact.name: ".bool()" for fact in masks if fact.dtype_name != "bool"}
     if op in shapes.BITS and any(fact.dtype_name not in _CATEGORY for fact in alike):
@@ -287,6 +294,8 @@ def _to_one_dtype(failure: Failure) -> list[Conversion]:
         return []
     names = [str(d).rpartition(".")[2] for d in _votes(failure, "dtype")]
     dtype = _most(names, lambda name: name != "float64")
+    if any(_is_meant(fact) for fact in failure.facts) and {fact.dtype_name for fact in _alike(failure)} <= _FLOATS:
+        dtype = "float64"
     if _CATEGORY.get(dtype, 2) < 2:  # products of ints are refused next
         dtype = next((fact.dtype_name for fact in failure.facts if fact.dtype_name not in _CATEGORY), None)
         if dtype is None:
@@ -294,6 +303,17 @@ def _to_one_dtype(failure: Failure) -> list[Conversion]:
     casts = {fact.name: f".{_CASTS[dtype]}()" for fact in _alike(failure) if fact.dtype_name != dtype}
     _add_column(failure, casts)
     return [(fact, casts[fact.name]) for fact in failure.facts if fact.name in casts]
+
+
+def _is_meant(fact: Fact) -> bool:
+    """Whether a Module was made float64, as by model.double(); where nothing is known of it, whether all of it is."""
+    if fact.owner is None or fact.dtype_name != "float64":
+        return False
+    if not fact.history:
+        return all(str(p.dtype).endswith("float64") for p in fact.owner.module.parameters())
+    at = origins.deciding(fact.history, "dtype")
+    newer = [step.action for step in fact.history[: at + 1]]
+    return at >= 0 and newer[-1] in origins.MOVES and "Parameter" not in newer
 
 
 def _add_column(failure: Failure, casts: dict[str, str]) -> None:
@@ -335,7 +355,8 @@ def _to_index(failure: Failure, culprit: Fact) -> list[Conversion]:
     """uint8 may be meant as a mask or as places."""
     if "bool tensor for mask" in failure.message:
         return [(culprit, ".bool()")]
-    return [(culprit, ".long()")] if culprit.dtype_name not in ("uint8", "bool") else []
+    text = indices.cast(failure, culprit) if culprit.dtype_name not in ("uint8", "bool") else None
+    return [(culprit, text)] if text is not None else []
 
 
 def _reshaped(failure: Failure) -> list[Conversion]:

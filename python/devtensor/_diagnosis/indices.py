@@ -18,6 +18,20 @@ def wants_integers(op: str, fact: Fact) -> bool:
     return places and fact.dtype_name not in (_WHOLE if op not in _PARTS else (*_WHOLE, "uint8", "bool"))
 
 
+def cast(failure: Failure, fact: Fact) -> str | None:
+    """What makes an index of floats: places, or a mask where it has its shape and nothing but 0 and 1 in it. None where
+    it has that shape, and its values would have to come from a GPU."""
+    whole, at = failure.named("input"), _dimension(failure, fact)
+    if failure.op not in _PARTS or whole is None or at is None or not fact.shape:
+        return ".long()"
+    if whole.shape[at : at + len(fact.shape)] != fact.shape:
+        return ".long()"
+    if str(fact.device) != "cpu" or not fact.is_array:
+        return None
+    values = set(fact.object.detach().reshape(-1).tolist())
+    return ".bool()" if values <= {0.0, 1.0} else ".long()"
+
+
 def pass_(failure: Failure) -> bool:
     """Whether what stands in x[...], and what is assigned to it, has a shape that fits."""
     whole, value = failure.named("input"), failure.named("value")

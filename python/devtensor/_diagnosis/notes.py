@@ -68,9 +68,9 @@ def steps(failure: Failure) -> list[str]:
 def remarks(failure: Failure) -> list[str]:
     """What else is worth saying: sizes by dimension, Modules, forgotten registration."""
     found = []
-    text = shapes.explanation(
-        failure.op, failure.code, failure.message, {fact.name: fact.shape for fact in failure.facts}
-    )
+    weight, held = failure.named("weight"), {fact.name: fact.shape for fact in failure.facts}
+    layer = weight is not None and weight.owner is not None
+    text = shapes.explanation(failure.op, failure.code, failure.message, held, layer)
     if text:
         found.append(text)
     found += _features(failure)

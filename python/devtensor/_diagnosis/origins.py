@@ -8,7 +8,7 @@ from typing import Any
 from devtensor._diagnosis.sources import file_name
 from devtensor._errors import Origin, Step
 
-_MOVES = {"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool",
+MOVES = {"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool",
           "astype", "type", "pin_memory"}  # fmt: skip
 _CREATES = {
     "array", "tensor", "asarray", "as_tensor", "empty", "zeros", "ones", "full", "arange", "linspace", "eye", "rand",
@@ -23,7 +23,7 @@ _CREATES = {
 def deciding(history: Sequence[Step], what: str) -> int:
     """The index of the step that decided the device, the dtype or the shape; -1 for an empty history."""
     if what == "shape" or not history:
-        made = (i for i, step in enumerate(history) if step.action not in _MOVES or step.elided)
+        made = (i for i, step in enumerate(history) if step.action not in MOVES or step.elided)
         return next(made, len(history) - 1)
     value = getattr(history[0], what)
     for i, step in enumerate(history):
@@ -43,7 +43,7 @@ def origin(history: Sequence[Step], what: str) -> Origin | None:
 
 def is_making(action: str) -> bool:
     """Whether an action makes or moves an array; others may give a view of one."""
-    return action in _CREATES or action in _MOVES
+    return action in _CREATES or action in MOVES
 
 
 def place(step: Step) -> str:
@@ -57,7 +57,7 @@ def describe(history: Sequence[Step], i: int, what: str = "device") -> str:
     if not step.filename:
         return ""
     before = history[i + 1] if i + 1 < len(history) else None
-    if step.action in _MOVES:
+    if step.action in MOVES:
         parts = []
         moved = what != "dtype" and (before is None or before.device != step.device)
         if moved:
@@ -79,7 +79,7 @@ def chain(history: Sequence[Step], what: str) -> str:
         return ""  # it was there before anything was recorded
     steps: list[str] = []
     for k in range(i, -1, -1):
-        if what != "device" and k < i and history[k].action in _MOVES:
+        if what != "device" and k < i and history[k].action in MOVES:
             continue
         if history[k].elided and k < i:
             steps.append("...")

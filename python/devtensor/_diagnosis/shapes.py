@@ -341,8 +341,9 @@ def _read_broadcast(op: str, shapes: dict[str, Shape], message: str) -> Reading 
 # ---------------------------------------------------------------- in words
 
 
-def explanation(op: str, code: str, message: str, shapes: dict[str, Shape]) -> str | None:
-    """The sizes that disagree, dimension by dimension, where that helps."""
+def explanation(op: str, code: str, message: str, shapes: dict[str, Shape], layer: bool) -> str | None:
+    """The sizes that disagree, dimension by dimension, where that helps. layer: the weight is that of a Module, which
+    has another one for other groups."""
     if code != "shape-mismatch":
         return None
     if op == "conv2d" and "channels instead" in message:
@@ -350,7 +351,7 @@ def explanation(op: str, code: str, message: str, shapes: dict[str, Shape]) -> s
         said = re.search(r"groups=(\d+)", message)
         groups = int(said.group(1)) if said else 1
         text = f"input has {x[-3]} channels (dim {len(x) - 3}); weight takes {w[1]} x groups={groups} = {w[1] * groups}"
-        if w[1] and x[-3] % w[1] == 0 and w[0] % (x[-3] // w[1]) == 0:
+        if not layer and w[1] and x[-3] % w[1] == 0 and w[0] % (x[-3] // w[1]) == 0:
             text += f"; groups={x[-3] // w[1]} would fit"
         return text
     if op in PRODUCTS and "cannot be multiplied" in message:
