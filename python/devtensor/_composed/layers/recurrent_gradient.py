@@ -70,18 +70,17 @@ def _recorded(
     earlier call with these weights gave.
     """
     given = [product, weights.hh, *([weights.bias_hh] if mode == "GRU" else []), *state]
-    wants = [x is not None and wants for x, wants in zip(given, ctx.needs_input_grad, strict=False)]
-    aliases: list[Any] = [None if x is None else _alias(x, wants[k]) for k, x in enumerate(given)]
+    wanted = ctx.needs_input_grad[: len(given)]
+    aliases: list[Any] = [x if x is None else _alias(x, wants) for x, wants in zip(given, wanted, strict=True)]
     product, hh, *rest = aliases
     bias = rest.pop(0) if mode == "GRU" else None
     outputs, ends = recurrent.step_by_step(
         mode, product, None, 0, tuple(rest), Weights(hh, hh, None, bias), ctx.reverse
     )
     outputs = outputs.flip(0) if ctx.reverse else outputs
-    found = iter(
-        grad((outputs, *ends[1:]), [x for k, x in enumerate(aliases) if wants[k]], gradients, create_graph=True)
-    )
-    return [next(found) if wanted else None for wanted in wants]
+    leaves = [x for x, wants in zip(aliases, wanted, strict=True) if wants]
+    found = iter(grad((outputs, *ends[1:]), leaves, gradients, create_graph=True))
+    return [next(found) if wants else None for wants in wanted]
 
 
 def _alias(x: DeviceArray, wants: bool) -> DeviceArray:
