@@ -306,14 +306,15 @@ def _to_one_dtype(failure: Failure) -> list[Conversion]:
 
 
 def _is_meant(fact: Fact) -> bool:
-    """Whether a Module was made float64, as by model.double(); where nothing is known of it, whether all of it is."""
+    """Whether a whole Module was made float64, as by model.double(); what is known of its history must not say that the
+    parameter alone was."""
     if fact.owner is None or fact.dtype_name != "float64":
         return False
-    if not fact.history:
-        return all(str(p.dtype).endswith("float64") for p in fact.owner.module.parameters())
-    at = origins.deciding(fact.history, "dtype")
+    if not all(str(p.dtype).endswith("float64") for p in fact.owner.module.parameters()):
+        return False
+    at = origins.deciding(fact.history, "dtype") if fact.history else -1
     newer = [step.action for step in fact.history[: at + 1]]
-    return at >= 0 and newer[-1] in origins.MOVES and "Parameter" not in newer
+    return not fact.history or (at >= 0 and newer[-1] in origins.MOVES and "Parameter" not in newer)
 
 
 def _add_column(failure: Failure, casts: dict[str, str]) -> None:

@@ -477,10 +477,16 @@ model = nn.Linear(3, 2)
 x = dt.from_numpy(np.zeros((4, 3)))  # origin
 model(x)  # here
 """),
-    Script("one half layer", "model.weight", """
+    Script("one double layer", "model.1.weight", """
 from devtensor import nn
-model = nn.Linear(3, 2).double()  # origin
+model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2).double())  # origin
 model(dt.zeros(4, 3))  # here
+"""),
+    Script("a float32 input of a double model", "x", """
+from devtensor import nn
+model = nn.Linear(3, 2).double()
+x = dt.zeros(4, 3)  # origin
+model(x)  # here
 """),
     Script("an int accumulator", "count", """
 count = dt.zeros(3, dtype=dt.int64)  # origin
