@@ -84,7 +84,8 @@ def chain(history: Sequence[Step], what: str) -> str:
         if history[k].elided and k < i:
             steps.append("...")
         step = f"{history[k].action} ({place(history[k])})" if history[k].filename else history[k].action
-        if what == "device" or steps[-1:] != [step]:  # a Parameter that was moved is one again
+        moved = what == "device" and k < i and history[k].device != history[k + 1].device
+        if moved or steps[-1:] != [step]:  # an op is made of others, and a Parameter that was moved is one again
             steps.append(step)
     return " -> ".join(steps) if len(steps) > 1 else ""
 

@@ -163,10 +163,8 @@ def repeat(input: DeviceArray, *sizes: Dims) -> DeviceArray:
                 rows = result.reshape(math.prod(x.shape[:d]), 1, math.prod(result.shape[d:]))
                 again = rows.expand(rows.shape[0], times[d], rows.shape[2])
                 result = again.reshape(*x.shape[:d], *wide[d:])
-    repeats = any(n > 1 and step == 0 for n, step in zip(result.shape, result.stride(), strict=True))
-    if not repeats and result.data_ptr() != input.data_ptr():
-        return result
-    return _C.empty(result.shape, dtype=result.dtype, device=result.device).copy_(result)  # of sizes of 1: a view
+    result = result.contiguous()
+    return result.clone() if result.data_ptr() == input.data_ptr() else result  # of sizes of 1: a view
 
 
 def _repeated(op: str, size: int, count: int) -> int:
