@@ -28,8 +28,8 @@ def cast(failure: Failure, fact: Fact) -> str | None:
         return ".long()"
     if str(fact.device) != "cpu" or not fact.is_array:
         return None
-    values = set(fact.object.detach().reshape(-1).tolist())
-    return ".bool()" if values <= {0.0, 1.0} else ".long()"
+    held = fact.object.detach()
+    return ".bool()" if bool(((held == 0) | (held == 1)).all()) else ".long()"
 
 
 def pass_(failure: Failure) -> bool:

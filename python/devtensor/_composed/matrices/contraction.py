@@ -34,8 +34,9 @@ def einsum(*args: Any) -> DeviceArray:
     """
     equation, operands = _arguments(args)
     names, arrays = need_entries("einsum", "operands", operands)
-    if _C._as_torch() and not _multiplies(*args):  # PyTorch multiplies element by element then, which promotes
-        dtype = functools.reduce(promote_types, [x.dtype for x in arrays])
+    dtypes = {x.dtype for x in arrays}
+    if len(dtypes) > 1 and _C._as_torch() and not _multiplies(*args):  # then PyTorch multiplies, which promotes
+        dtype = functools.reduce(promote_types, dtypes)
         arrays = tuple(x.to(dtype) for x in arrays)
     names, shown = names[:8], arrays[:8]
     if len(arrays) > 1:
